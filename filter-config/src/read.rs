@@ -1,0 +1,138 @@
+//! From the tree to a [`Config`]: every field is read, every error kept, in the order of the
+//! reference (`docs/configuration.md`); what the operator names is read by name.
+
+mod cost;
+mod headers;
+mod identity;
+mod limit;
+mod penalty;
+mod route;
+mod store;
+mod tier;
+mod warn;
+
+use crate::{
+    Config, Mode,
+    error::{ConfigError, ConfigErrors},
+    reader::{At, Reader},
+    tree::{self, Node},
+};
+
+/// Reads the bytes a proxy hands over.
+pub(crate) fn config(
+    bytes: &[u8],
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Config, ConfigErrors> {
+    match tree::detect(bytes) {
+        Ok(node) => document(node, env),
+        Err(message) => Err(whole_document(message)),
+    }
+}
+
+/// Reads a document that is a tree already.
+pub(crate) fn document(
+    node: Node,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Config, ConfigErrors> {
+    // An empty YAML file is null.
+    let node = match node {
+        Node::Null => Node::Map(Vec::new()),
+        node => node.sorted(),
+    };
+    let mut reader = Reader::new(env);
+    let config = root(&mut reader, &At::root(&node));
+    let warnings = reader.finish()?;
+    match config {
+        Some(config) => Ok(Config { warnings, ..config }),
+        // Not reached: nothing is given up without an error.
+        None => Err(whole_document(
+            "found a configuration that cannot be read".to_owned(),
+        )),
+    }
+}
+
+/// An error of the document as a whole.
+pub(crate) fn whole_document(message: String) -> ConfigErrors {
+    ConfigErrors(vec![ConfigError {
+        path: String::new(),
+        message,
+    }])
+}
+
+fn root(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Config> {
+    let fields = reader.fields(
+        at,
+        &[
+            "mode",
+            "store",
+            "identity",
+            "ip_limit",
+            "anonymous",
+            "exempt",
+            "tiers",
+            "penalty_box",
+            "routes",
+            "degraded",
+            "headers",
+            "problem",
+        ],
+    )?;
+    let mode = fields.optional(reader, "mode", Mode::default(), mode);
+    let store = fields.optional(reader, "store", store::DEFAULT, store::read);
+    let tier_names = tier::names(&fields);
+    let identity = fields.optional(reader, "identity", identity::nobody(), |reader, at| {
+        identity::read(reader, at, &tier_names)
+    });
+    let ip_limit = fields.optional(reader, "ip_limit", None, |reader, at| {
+        limit::read(reader, at).map(Some)
+    });
+    let anonymous = fields.optional(reader, "anonymous", limit::ANONYMOUS, limit::anonymous);
+    let exempt = fields.optional(reader, "exempt", Default::default(), route::exempt);
+    let mut bursts = Vec::new();
+    let tiers = fields.optional(reader, "tiers", Vec::new(), |reader, at| {
+        tier::read(reader, at, &mut bursts)
+    });
+    let penalty_box = fields.optional(reader, "penalty_box", penalty::default(), penalty::terms);
+    let routes = fields.optional(reader, "routes", Vec::new(), |reader, at| {
+        route::read(reader, at, &bursts)
+    });
+    let degraded_share = fields.optional(reader, "degraded", 0.25, degraded);
+    let headers = fields.optional(reader, "headers", headers::default(), headers::read);
+    let problem = fields.optional(
+        reader,
+        "problem",
+        headers::problem_default(),
+        headers::problem,
+    );
+
+    let (routes, router) = route::assemble(reader, &fields, routes?);
+    let config = Config {
+        mode: mode?,
+        store: store?,
+        identity: identity?,
+        ip_limit: ip_limit?,
+        anonymous: anonymous?,
+        anonymous_penalty: penalty::STRIKES,
+        exempt: exempt?,
+        tiers: tiers?,
+        penalty_box: penalty_box?,
+        routes,
+        router,
+        degraded_share: degraded_share?,
+        headers: headers?,
+        problem: problem?,
+        warnings: Vec::new(),
+    };
+    warn::warn(reader, &fields, &config);
+    Some(config)
+}
+
+/// Whether verdicts are carried out.
+fn mode(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Mode> {
+    reader.choice(at, &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow)])
+}
+
+fn degraded(reader: &mut Reader<'_>, at: &At<'_>) -> Option<f64> {
+    let fields = reader.fields(at, &["share"])?;
+    fields.optional(reader, "share", 0.25, Reader::share)
+}

@@ -1,0 +1,747 @@
+//! Tests of `flow`: whatever comes in whatever order, the invariants at the file's head hold.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+
+use proptest::prelude::*;
+use tollgate_config::{Config, Limit, Millis, Mode, Points, Seconds};
+
+use super::{Effect, Event, Flow, Question};
+use crate::limit::bucket::{Level, Meter};
+use crate::limit::penalty::Lockout;
+use crate::metrics::Counter;
+use crate::plan::Facts;
+use crate::reply::Form;
+use crate::request::{Fields, Request};
+use crate::rules::Rules;
+use crate::store::{Subject, Toll};
+use crate::testing::request;
+use crate::verdict::{
+    Boxed, Invalid, KeyFault, Policy, Scope, Standing, Standings, Throttled, Verdict,
+};
+
+const NOW: Millis = Millis(1_700_000_000_000);
+const DIALECTS: [&str; 5] = ["draft-03", "draft-11", "both", "x-ratelimit", "none"];
+
+/// Everything that makes a difference here, a route in the other mode among it.
+fn rules(mode: &str, dialect: &str) -> Rules {
+    let other = if mode == "shadow" {
+        "enforce"
+    } else {
+        "shadow"
+    };
+    let config = format!(
+        r#"{{
+            "mode": "{mode}",
+            "identity": {{
+                "tenant": {{"header": "x-tenant-id"}},
+                "key": {{"header": "x-api-key", "sha256": true}},
+                "tier": {{"property": ["tier"]}},
+                "client_ip": {{"from": "x-forwarded-for", "trusted_hops": 1}}
+            }},
+            "ip_limit": "600/minute",
+            "exempt": ["/healthz", "/docs/*"],
+            "tiers": {{"growth": {{"tenant": "3000/minute", "key": "1500/minute"}}}},
+            "routes": [
+                {{"name": "other", "match": {{"path": "/other/*"}}, "mode": "{other}"}},
+                {{"name": "pay", "match": {{"methods": ["POST"], "path": "/pay"}}, "cost": 10,
+                  "idempotency_key": "required"}},
+                {{"name": "export", "match": {{"path": "/export"}}, "cost": {{"base": 2, "when_range":
+                  {{"from": "from", "to": "to", "longer_than": "90d", "cost": 50}}}}}}
+            ],
+            "headers": {{"dialect": "{dialect}", "retry_after_date_from": "1h"}}
+        }}"#
+    );
+    Rules::new(Config::parse(config.as_bytes(), &|_| None).unwrap())
+}
+
+fn get(path: &str, more: &[(&str, &str)]) -> Request {
+    let mut fields = vec![
+        (":method", "GET"),
+        (":path", path),
+        (":authority", "api.test"),
+    ];
+    fields.extend(more);
+    let fields = fields
+        .into_iter()
+        .map(|(n, v)| (n.to_owned(), v.as_bytes().to_vec()));
+    Request::new(fields.collect())
+}
+
+fn pay(more: &[(&str, &str)]) -> Request {
+    let mut fields: Fields = vec![
+        (":method".to_owned(), b"POST".to_vec()),
+        (":path".to_owned(), b"/pay".to_vec()),
+    ];
+    let more = more
+        .iter()
+        .map(|(n, v)| ((*n).to_owned(), v.as_bytes().to_vec()));
+    fields.extend(more);
+    Request::new(fields)
+}
+
+fn on(flow: &mut Flow, rules: &Rules, event: Event<'_>) -> Vec<Effect> {
+    flow.on(rules, event, 7)
+}
+
+fn arrive(flow: &mut Flow, rules: &Rules, request: Request) -> Vec<Effect> {
+    let facts = Facts {
+        now: NOW,
+        properties: &|_| None,
+        source: &|| b"203.0.113.9:4711".to_vec(),
+    };
+    on(flow, rules, Event::Headers(request, facts, None))
+}
+
+fn decided(verdict: Verdict) -> Event<'static> {
+    Event::Decided(verdict, Toll::default(), NOW)
+}
+
+fn standings(left: u64) -> Standings {
+    let meter = Meter::new(Limit {
+        points: Points(60),
+        per: Seconds(60),
+        burst: Points(60),
+    });
+    let level = Level::full(&meter, NOW).take(60 - left);
+    let wait = level.wait(&meter, 1);
+    let standing = Standing::new(Policy::Anonymous, meter, &level, wait);
+    Standings::new([Some(standing), None, None])
+}
+
+fn throttled() -> Verdict {
+    Verdict::Throttled(Throttled {
+        standings: standings(0),
+        wait: Millis(1000),
+        strikes_left: Some(20),
+        would_box: None,
+    })
+}
+
+const fn in_a_box(tripped: bool) -> Boxed {
+    Boxed {
+        scope: Scope::Ip,
+        lockout: Lockout {
+            level: 2,
+            until: Millis(NOW.0 + 60_000),
+        },
+        tripped,
+    }
+}
+
+fn status(effects: &[Effect]) -> Option<u16> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Reply(reply) => match reply.form {
+            Form::Http { status, .. } => Some(status),
+            Form::Grpc { .. } => None,
+        },
+        _ => None,
+    })
+}
+
+fn note(effects: &[Effect]) -> Option<&'static str> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Note(note) => Some(*note),
+        _ => None,
+    })
+}
+
+fn resumes(effects: &[Effect]) -> bool {
+    matches!(effects.last(), Some(Effect::Resume(_)))
+}
+
+#[test]
+fn an_allowed_request_goes_on_and_its_response_tells_where_it_stands() {
+    let rules = rules("enforce", "draft-03");
+    let mut flow = Flow::default();
+    let asked = arrive(&mut flow, &rules, get("/things", &[]));
+    let [Effect::Ask(Question::Decide(ask))] = &asked[..] else {
+        panic!("{asked:?}");
+    };
+    assert!(matches!(ask.subject, Subject::Anonymous { .. }));
+    let effects = on(&mut flow, &rules, decided(Verdict::Allowed(standings(59))));
+    assert!(resumes(&effects));
+    assert_eq!(note(&effects), Some("allowed"));
+    let responded = on(&mut flow, &rules, Event::ResponseHeaders);
+    let [Effect::Respond(pass)] = &responded[..] else {
+        panic!("{responded:?}");
+    };
+    let fields = &pass.fields;
+    assert!(fields.contains(&("ratelimit-remaining", "59".to_owned())));
+    // The proxy may tell of the headers more than once.
+    assert_eq!(on(&mut flow, &rules, Event::ResponseHeaders), []);
+}
+
+#[test]
+fn a_refused_request_is_answered_once_and_its_reply_is_left_alone() {
+    let rules = rules("enforce", "draft-03");
+    let mut flow = Flow::default();
+    arrive(&mut flow, &rules, get("/things", &[]));
+    let effects = on(&mut flow, &rules, decided(throttled()));
+    assert_eq!(status(&effects), Some(429));
+    assert!(!resumes(&effects));
+    assert_eq!(on(&mut flow, &rules, Event::ResponseHeaders), []);
+    assert_eq!(on(&mut flow, &rules, decided(throttled())), []);
+}
+
+#[test]
+fn shadow_lets_everything_pass_and_tells_where_it_stands() {
+    let rules = rules("shadow", "draft-03");
+    let mut flow = Flow::default();
+    arrive(&mut flow, &rules, get("/things", &[]));
+    let effects = on(&mut flow, &rules, decided(throttled()));
+    assert!(resumes(&effects));
+    assert_eq!(note(&effects), Some("shadow_throttled"));
+    let responded = on(&mut flow, &rules, Event::ResponseHeaders);
+    let [Effect::Respond(pass)] = &responded[..] else {
+        panic!("{responded:?}");
+    };
+    let fields = &pass.fields;
+    assert!(fields.contains(&("ratelimit-remaining", "0".to_owned())));
+    assert!(fields.iter().all(|(name, _)| name.starts_with("ratelimit")));
+}
+
+#[test]
+fn a_route_has_its_own_mode() {
+    let rules = rules("enforce", "draft-03");
+    let mut flow = Flow::default();
+    let asked = arrive(&mut flow, &rules, get("/other/things", &[]));
+    let [Effect::Ask(Question::Decide(ask))] = &asked[..] else {
+        panic!("{asked:?}");
+    };
+    assert!(ask.shadow);
+    let effects = on(&mut flow, &rules, decided(throttled()));
+    assert!(resumes(&effects));
+}
+
+#[test]
+fn an_exempt_request_is_not_asked_about_and_gets_no_header() {
+    let rules = rules("enforce", "draft-03");
+    for path in [
+        "/healthz",
+        "/docs/",
+        "/docs/a",
+        "/x/../healthz",
+        "//healthz?a=b",
+    ] {
+        let mut flow = Flow::default();
+        let effects = arrive(&mut flow, &rules, get(path, &[("x-tollgate-lease", "1")]));
+        assert_eq!(
+            effects.first(),
+            Some(&Effect::Strip("x-tollgate-lease".to_owned()))
+        );
+        assert!(resumes(&effects), "{path}");
+        assert_eq!(note(&effects), Some("exempt"));
+        assert!(!effects.iter().any(|e| matches!(e, Effect::Ask(_))));
+        assert_eq!(on(&mut flow, &rules, Event::ResponseHeaders), []);
+    }
+}
+
+#[test]
+fn an_identity_given_twice_is_a_400_and_nobody_is_asked() {
+    let rules = rules("enforce", "draft-03");
+    let doubled = [("x-tenant-id", "a"), ("x-tenant-id", "a")];
+    let mut flow = Flow::default();
+    let effects = arrive(&mut flow, &rules, get("/things", &doubled));
+    assert_eq!(status(&effects), Some(400));
+    assert_eq!(note(&effects), Some("invalid"));
+    assert!(!effects.iter().any(|e| matches!(e, Effect::Ask(_))));
+    assert_eq!(on(&mut flow, &rules, Event::ResponseHeaders), []);
+}
+
+#[test]
+fn a_missing_key_is_a_400_unless_there_is_a_box() {
+    let rules = rules("enforce", "draft-03");
+    for (lockout, expected) in [(None, 400), (Some(in_a_box(false)), 429)] {
+        let mut flow = Flow::default();
+        let asked = arrive(&mut flow, &rules, pay(&[]));
+        // Nothing may be debited: only the box is asked for.
+        assert!(
+            matches!(&asked[..], [Effect::Ask(Question::Lockout(_))]),
+            "{asked:?}"
+        );
+        let effects = on(&mut flow, &rules, Event::Lockout(lockout, NOW));
+        assert_eq!(status(&effects), Some(expected));
+    }
+    let mut flow = Flow::default();
+    let asked = arrive(&mut flow, &rules, pay(&[("idempotency-key", "k1")]));
+    let [Effect::Ask(Question::Decide(ask))] = &asked[..] else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(ask.cost, 10);
+}
+
+#[test]
+fn a_trip_is_told_once_by_the_request_that_caused_it() {
+    let rules = rules("enforce", "draft-03");
+    let trips = |verdict: Verdict| {
+        let mut flow = Flow::default();
+        arrive(&mut flow, &rules, get("/things", &[]));
+        let effects = on(&mut flow, &rules, decided(verdict));
+        let trips = effects
+            .iter()
+            .filter(|e| matches!(e, Effect::Trip(..)))
+            .count();
+        let boxes = |e: &&Effect| matches!(e, Effect::Count(Counter::BoxTrips { level: 2, .. }, 1));
+        assert_eq!(effects.iter().filter(boxes).count(), trips);
+        trips
+    };
+    assert_eq!(trips(Verdict::Boxed(in_a_box(true))), 1);
+    assert_eq!(trips(Verdict::Boxed(in_a_box(false))), 0);
+    assert_eq!(trips(throttled()), 0);
+    let Verdict::Throttled(throttled) = throttled() else {
+        unreachable!();
+    };
+    let would_box = Some((Scope::Key, in_a_box(true).lockout));
+    assert_eq!(
+        trips(Verdict::Throttled(Throttled {
+            would_box,
+            ..throttled
+        })),
+        1
+    );
+}
+
+#[test]
+fn points_are_counted_when_they_are_admitted() {
+    let rules = rules("enforce", "draft-03");
+    let points = |verdict: Verdict| -> u64 {
+        let mut flow = Flow::default();
+        arrive(&mut flow, &rules, pay(&[("idempotency-key", "k1")]));
+        let effects = on(&mut flow, &rules, decided(verdict));
+        let points = effects.iter().map(|e| match e {
+            Effect::Count(Counter::Points(_), points) => *points,
+            _ => 0,
+        });
+        points.sum()
+    };
+    assert_eq!(points(Verdict::Allowed(standings(5))), 10);
+    assert_eq!(points(throttled()), 0);
+    assert_eq!(points(Verdict::Contended), 0);
+    assert_eq!(points(Verdict::Boxed(in_a_box(true))), 0);
+}
+
+#[test]
+fn what_the_store_had_to_do_is_counted() {
+    let rules = rules("enforce", "draft-03");
+    let mut flow = Flow::default();
+    arrive(&mut flow, &rules, get("/things", &[]));
+    let toll = Toll {
+        evictions: 3,
+        retries: 5,
+        lost_refunds: 2,
+    };
+    let event = Event::Decided(Verdict::Allowed(standings(1)), toll, NOW);
+    let effects = on(&mut flow, &rules, event);
+    assert!(effects.contains(&Effect::Count(Counter::Evictions, 3)));
+    let lost = Counter::StoreErrors(crate::metrics::StoreError::LostRefund);
+    assert!(effects.contains(&Effect::Count(lost, 2)));
+}
+
+#[test]
+fn a_contended_store_refuses_and_is_counted() {
+    for (mode, expected) in [("enforce", Some(429)), ("shadow", None)] {
+        let rules = rules(mode, "draft-03");
+        let mut flow = Flow::default();
+        arrive(&mut flow, &rules, get("/things", &[]));
+        let effects = on(&mut flow, &rules, decided(Verdict::Contended));
+        assert_eq!(status(&effects), expected);
+        let contention = Counter::StoreErrors(crate::metrics::StoreError::Contention);
+        assert!(effects.contains(&Effect::Count(contention, 1)));
+    }
+}
+
+/// An event in a form that can be generated.
+#[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a few at a time")]
+enum Story {
+    Headers(Fields),
+    Decided(Verdict, Toll, u64),
+    Lockout(Option<Boxed>, u64),
+    ResponseHeaders,
+}
+
+fn name() -> impl Strategy<Value = String> {
+    let known = [
+        "x-tenant-id",
+        "X-Tenant-Id",
+        "x-api-key",
+        "x-tollgate-lease",
+        "x-tollgate-",
+        "X-Tollgate-Fence",
+        "x-TOLLGATE-\u{e9}",
+        "x-tollgat\u{e9}",
+        "idempotency-key",
+        "content-type",
+        "x-forwarded-for",
+        "x-request-id",
+        ":method",
+        ":path",
+        ":authority",
+        "",
+    ];
+    prop_oneof![
+        4 => prop::sample::select(known.map(str::to_owned).to_vec()),
+        1 => ".{0,20}",
+    ]
+}
+
+fn value() -> impl Strategy<Value = Vec<u8>> {
+    let known = [
+        "GET",
+        "HEAD",
+        "POST",
+        "/pay",
+        "/healthz",
+        "/other/a",
+        "/export?from=2024-01-01&to=x",
+        "/%2e%2E//docs/..%2f%",
+        "*",
+        "application/grpc",
+        "application/grpc+proto",
+        "t-1",
+        "\"k\"",
+        "1.2.3.4",
+        "[::1]:8, ,",
+        "a,b",
+    ];
+    prop_oneof![
+        3 => prop::sample::select(known.map(|v| v.as_bytes().to_vec()).to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..40),
+        1 => prop::collection::vec(prop_oneof![Just(b'/'), Just(b'%'), Just(b'.'), Just(b'?'),
+            Just(b'#'), Just(b'&'), Just(b'='), Just(0xff)], 0..60),
+    ]
+}
+
+fn fields() -> impl Strategy<Value = Fields> {
+    let path = prop::sample::select(vec![
+        "/a", "/pay", "/healthz", "/docs/x", "/other/b", "/export",
+    ]);
+    let method = prop::sample::select(vec!["GET", "POST", "HEAD"]);
+    let plain = (method, path).prop_map(|(method, path)| {
+        vec![
+            (":method".to_owned(), method.as_bytes().to_vec()),
+            (":path".to_owned(), path.as_bytes().to_vec()),
+        ]
+    });
+    let start = prop_oneof![4 => plain, 1 => Just(Vec::new())];
+    let more = prop::collection::vec((name(), value()), 0..12);
+    (start, more).prop_map(|(start, more)| [start, more].concat())
+}
+
+fn standing() -> impl Strategy<Value = Standing> {
+    let policy = prop::sample::select(vec![
+        Policy::Key,
+        Policy::Tenant,
+        Policy::Ip,
+        Policy::Anonymous,
+    ]);
+    let limit = (1..=1_000_000_000u64, 1..=2_678_400u64, 1..=1_000_000_000u64);
+    (
+        policy,
+        limit,
+        any::<u64>(),
+        any::<u64>(),
+        prop_oneof![Just(0), any::<u64>()],
+    )
+        .prop_map(
+            |(policy, (points, per, burst), remaining, reset, wait)| Standing {
+                policy,
+                meter: Meter::new(Limit {
+                    points: Points(points),
+                    per: Seconds(per),
+                    burst: Points(burst),
+                }),
+                remaining,
+                reset: Millis(reset),
+                wait: Millis(wait),
+            },
+        )
+}
+
+fn some_standings() -> impl Strategy<Value = Standings> {
+    prop::collection::vec(standing(), 0..4).prop_map(|standings| {
+        let mut standings = standings.into_iter();
+        Standings::new([standings.next(), standings.next(), standings.next()])
+    })
+}
+
+fn lockout() -> impl Strategy<Value = Boxed> {
+    let scope = prop::sample::select(vec![Scope::Key, Scope::Ip]);
+    (scope, 1..=3u8, any::<u64>(), any::<bool>()).prop_map(|(scope, level, until, tripped)| Boxed {
+        scope,
+        lockout: Lockout {
+            level,
+            until: Millis(until),
+        },
+        tripped,
+    })
+}
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    let throttled = (
+        some_standings(),
+        any::<u64>(),
+        any::<Option<u32>>(),
+        prop::option::of(lockout()),
+    );
+    prop_oneof![
+        some_standings().prop_map(Verdict::Allowed),
+        throttled.prop_map(|(standings, wait, strikes_left, would_box)| {
+            Verdict::Throttled(Throttled {
+                standings,
+                wait: Millis(wait),
+                strikes_left,
+                would_box: would_box.map(|boxed| (boxed.scope, boxed.lockout)),
+            })
+        }),
+        lockout().prop_map(Verdict::Boxed),
+        Just(Verdict::Contended),
+        Just(Verdict::Exempt),
+        Just(Verdict::IdempotencyKey(KeyFault::Malformed)),
+        ".{0,8}".prop_map(|name| Verdict::Invalid(Invalid::DoubledHeader(name))),
+    ]
+}
+
+fn toll() -> impl Strategy<Value = Toll> {
+    (0..3u32, 0..3u32, 0..3u32).prop_map(|(evictions, retries, lost_refunds)| Toll {
+        evictions,
+        retries,
+        lost_refunds,
+    })
+}
+
+fn story() -> impl Strategy<Value = Story> {
+    let now = prop_oneof![Just(NOW.0), any::<u64>()];
+    prop_oneof![
+        2 => fields().prop_map(Story::Headers),
+        3 => (verdict(), toll(), now.clone()).prop_map(|(v, t, now)| Story::Decided(v, t, now)),
+        2 => (prop::option::of(lockout()), now).prop_map(|(b, now)| Story::Lockout(b, now)),
+        2 => Just(Story::ResponseHeaders),
+    ]
+}
+
+fn is_own(name: &str) -> bool {
+    name.to_ascii_lowercase().starts_with("x-tollgate-")
+}
+
+/// What a flow has done so far, held against the invariants.
+#[derive(Default)]
+struct Watch {
+    came: bool,
+    asked: usize,
+    answered: bool,
+    resumed: usize,
+    replied: usize,
+    responded: usize,
+    noted: Vec<&'static str>,
+    requests: u64,
+    shadow: bool,
+    silent: bool,
+}
+
+impl Watch {
+    fn see(&mut self, effects: &[Effect], story: &Story) -> Result<(), TestCaseError> {
+        prop_assert!(
+            effects.is_empty() || self.replied == 0,
+            "something after a reply"
+        );
+        let first = matches!(story, Story::Headers(_)) && !self.came;
+        prop_assert!(
+            self.came || first || effects.is_empty(),
+            "something before the headers"
+        );
+        let may_settle = first
+            || self.asked > 0
+                && !self.answered
+                && matches!(story, Story::Decided(..) | Story::Lockout(..));
+        let mut waits = false;
+        for effect in effects {
+            prop_assert!(!waits, "something after the last word of an event");
+            match effect {
+                Effect::Strip(name) => prop_assert!(first && is_own(name), "stripped {name}"),
+                Effect::Ask(_) => {
+                    prop_assert!(first);
+                    self.asked += 1;
+                    waits = true;
+                }
+                Effect::Resume(_) => {
+                    prop_assert!(may_settle);
+                    self.resumed += 1;
+                    waits = true;
+                }
+                Effect::Reply(reply) => {
+                    prop_assert!(may_settle);
+                    prop_assert!(!self.shadow, "shadow replied");
+                    for (name, value) in &reply.fields {
+                        let plain = |b: u8| (b' '..=b'~').contains(&b);
+                        prop_assert!(value.bytes().all(plain), "{name}: {value}");
+                    }
+                    self.replied += 1;
+                    waits = true;
+                }
+                Effect::Respond(pass) => {
+                    let fields = &pass.fields;
+                    prop_assert!(matches!(story, Story::ResponseHeaders));
+                    prop_assert_eq!(self.resumed, 1, "told an upstream's client too early");
+                    prop_assert!(!self.silent, "told the client of an exempt request");
+                    let limits = |name: &str| {
+                        name.starts_with("ratelimit") || name.starts_with("x-ratelimit-")
+                    };
+                    prop_assert!(fields.iter().all(|(name, _)| limits(name)), "{fields:?}");
+                    self.responded += 1;
+                }
+                Effect::Note(note) => {
+                    prop_assert!(may_settle);
+                    self.noted.push(note);
+                }
+                Effect::Count(counter, by) => {
+                    prop_assert!(may_settle);
+                    prop_assert!(*by > 0);
+                    self.requests += u64::from(matches!(counter, Counter::Requests { .. }));
+                }
+                Effect::Trip(..) => prop_assert!(may_settle),
+            }
+        }
+        match story {
+            Story::Headers(fields) if first => {
+                for (name, _) in fields.iter().filter(|(name, _)| is_own(name)) {
+                    let strip = Effect::Strip(name.clone());
+                    prop_assert!(effects.contains(&strip), "{name} was let through");
+                }
+                self.came = true;
+            }
+            Story::Decided(..) | Story::Lockout(..) if self.asked > 0 => self.answered = true,
+            _ => {}
+        }
+        if effects
+            .iter()
+            .any(|e| matches!(e, Effect::Note("exempt" | "shadow_exempt")))
+        {
+            self.silent = self.asked == 0;
+        }
+        let settled = self.resumed + self.replied;
+        prop_assert!(self.asked <= 1 && settled <= 1 && self.responded <= 1);
+        // Every way out of a question, and every request that needs none, is settled at once.
+        let open = self.asked > 0 && !self.answered;
+        prop_assert_eq!(settled == 1, self.came && !open);
+        prop_assert_eq!(self.noted.len(), settled);
+        prop_assert_eq!(self.requests, settled as u64);
+        for note in &self.noted {
+            prop_assert_eq!(note.starts_with("shadow_"), self.shadow);
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn the_invariants_hold_whatever_happens(
+        shadow in any::<bool>(),
+        dialect in prop::sample::select(DIALECTS.to_vec()),
+        stories in prop::collection::vec(story(), 0..10),
+        tier in prop_oneof![Just(None), Just(Some(b"growth".to_vec())), Just(Some(vec![0xff]))],
+        source in value(),
+        nonces in any::<u64>(),
+        now in prop_oneof![Just(NOW.0), any::<u64>()],
+    ) {
+        let rules = rules(if shadow { "shadow" } else { "enforce" }, dialect);
+        let mut flow = Flow::default();
+        let mut watch = Watch::default();
+        for story in stories {
+            if let (Story::Headers(fields), false) = (&story, watch.came) {
+                let request = Request::new(fields.clone());
+                let (_, route) = rules.config.route(request.method(), &request.path());
+                let mode = route.and_then(|r| r.mode).unwrap_or(rules.config.mode);
+                watch.shadow = mode == Mode::Shadow;
+            }
+            let facts = Facts {
+                now: Millis(now),
+                properties: &|_| tier.clone(),
+                source: &|| source.clone(),
+            };
+            let event = match story.clone() {
+                Story::Headers(fields) => Event::Headers(Request::new(fields), facts, None),
+                Story::Decided(verdict, toll, now) => Event::Decided(verdict, toll, Millis(now)),
+                Story::Lockout(boxed, now) => Event::Lockout(boxed, Millis(now)),
+                Story::ResponseHeaders => Event::ResponseHeaders,
+            };
+            let effects = flow.on(&rules, event, nonces);
+            watch.see(&effects, &story)?;
+        }
+    }
+
+    /// The same request costs and counts the same in shadow mode, apart from the mode.
+    #[test]
+    fn shadow_asks_what_enforcement_asks(fields in fields()) {
+        let asked = |mode| {
+            let rules = rules(mode, "draft-03");
+            let effects = arrive(&mut Flow::default(), &rules, Request::new(fields.clone()));
+            effects.into_iter().find_map(|effect| match effect {
+                Effect::Ask(Question::Decide(ask)) => Some((true, ask)),
+                Effect::Ask(Question::Lockout(ask)) => Some((false, ask)),
+                _ => None,
+            })
+        };
+        match (asked("enforce"), asked("shadow")) {
+            (Some((decides, enforced)), Some((also, shadow))) => {
+                prop_assert_eq!(decides, also);
+                prop_assert_eq!(&enforced.subject, &shadow.subject);
+                prop_assert_eq!(enforced.cost, shadow.cost);
+                prop_assert_ne!(enforced.shadow, shadow.shadow);
+            }
+            (None, None) => {}
+            (enforced, shadow) => prop_assert!(false, "{enforced:?}, {shadow:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_address_asked_about_is_the_forwarded_one() {
+    let rules = rules("enforce", "draft-03");
+    let forwarded = [("x-forwarded-for", "10.0.0.1, 198.51.100.7")];
+    for (more, expected) in [(&forwarded[..], [198, 51, 100, 7]), (&[], [203, 0, 113, 9])] {
+        let asked = arrive(&mut Flow::default(), &rules, get("/things", more));
+        let [Effect::Ask(Question::Decide(ask))] = &asked[..] else {
+            panic!("{asked:?}");
+        };
+        let Subject::Anonymous { address, .. } = &ask.subject else {
+            panic!("{ask:?}");
+        };
+        let ip = IpAddr::V4(Ipv4Addr::from(expected));
+        assert_eq!(*address, crate::client_ip::Address::Ip(ip));
+    }
+}
+
+#[test]
+fn a_request_that_continues_another_is_neither_asked_nor_counted_again() {
+    let rules = rules("enforce", "draft-03");
+    let mut first = Flow::default();
+    arrive(&mut first, &rules, get("/things", &[("x-request-id", "7")]));
+    let effects = on(&mut first, &rules, decided(Verdict::Allowed(standings(59))));
+    let Some(Effect::Resume(pass)) = effects.last() else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(pass.id, b"7");
+
+    let mut second = Flow::default();
+    let head = request("GET", "/elsewhere", &[("x-tollgate-lease", "forged")]);
+    let facts = Facts {
+        now: NOW,
+        properties: &|_| None,
+        source: &Vec::new,
+    };
+    let event = Event::Headers(head, facts, Some(Rc::clone(pass)));
+    assert_eq!(
+        on(&mut second, &rules, event),
+        [
+            Effect::Strip("x-tollgate-lease".to_owned()),
+            Effect::Note("allowed"),
+            Effect::Resume(Rc::clone(pass)),
+        ]
+    );
+    let responded = on(&mut second, &rules, Event::ResponseHeaders);
+    assert_eq!(responded, [Effect::Respond(Rc::clone(pass))]);
+}

@@ -1,0 +1,25 @@
+//! Tollgate: a proxy-wasm filter that decides what each tenant, key and address of an API may use.
+//!
+//! Everything but `shell` is pure: no host call, no clock, no randomness, no log. A request is a
+//! [`flow::Flow`]: events go in, effects come out, and `shell` carries them out on the proxy.
+
+pub mod client_ip;
+pub mod flow;
+pub mod idempotency;
+pub mod identity;
+pub mod limit;
+pub mod metrics;
+pub mod passes;
+pub mod plan;
+pub mod price;
+pub mod reply;
+pub mod request;
+pub mod rules;
+pub mod store;
+pub mod verdict;
+
+#[cfg(target_arch = "wasm32")]
+mod shell;
+
+#[cfg(test)]
+mod testing;

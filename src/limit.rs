@@ -1,0 +1,7 @@
+//! The arithmetic of limits, one idea a file. Whole numbers wherever a result is compared or
+//! shown, so that every store gives the same verdict, remaining and wait for the same story.
+
+pub mod bucket;
+pub mod decision;
+pub mod penalty;
+pub mod promise;

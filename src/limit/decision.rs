@@ -1,0 +1,157 @@
+//! The decision over what one owner holds: box, buckets, promises, strikes; all or nothing.
+//!
+//! The first bucket is the one that promises (a key's, or an address's anonymous one); the second
+//! is only asked to hold its cost as well (the tenant's, or the address's `ip_limit`).
+
+use tollgate_config::Millis;
+
+use super::{
+    bucket::{Level, Meter},
+    penalty::{Lockout, Record, Terms},
+    promise::Promise,
+};
+
+/// A bucket, its terms, and what a request takes from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Bucket {
+    /// The terms.
+    pub meter: Meter,
+    /// What is spent.
+    pub level: Level,
+    /// What the request takes, in points.
+    pub cost: u64,
+}
+
+/// How much the penalty box counts for this request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    /// Boxes refuse.
+    Enforced,
+    /// Boxes are only counted.
+    Watched,
+    /// There are no strikes.
+    Off,
+}
+
+/// The penalty box as it stands for this owner.
+#[derive(Debug, Clone, Copy)]
+pub struct Penalty {
+    /// Its terms.
+    pub terms: Terms,
+    /// What is held.
+    pub record: Record,
+    /// Whether a box refuses.
+    pub strictness: Strictness,
+}
+
+/// What one owner holds that a request meets.
+#[derive(Debug, Clone, Copy)]
+pub struct Holding {
+    /// The bucket that promises.
+    pub first: Bucket,
+    /// The last promise of that bucket.
+    pub promise: Promise,
+    /// Promises may exceed a whole bucket by this.
+    pub grace: Millis,
+    /// The other bucket, if there is one.
+    pub second: Option<Bucket>,
+    /// The box.
+    pub penalty: Penalty,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Both buckets held the cost and were debited.
+    Allowed,
+    /// At least one did not; neither was debited.
+    Throttled {
+        /// The later of the promised moment and the real wait.
+        wait: Millis,
+        /// A watched box that this refusal tripped.
+        would_box: Option<Lockout>,
+    },
+    /// A box was in force (nothing was touched), or this refusal tripped one.
+    Boxed {
+        /// The box.
+        lockout: Lockout,
+        /// It was tripped by this very request.
+        tripped: bool,
+    },
+}
+
+impl Bucket {
+    /// How long until this bucket holds its cost.
+    #[must_use]
+    pub fn wait(&self, now: Millis) -> Millis {
+        self.level
+            .seen(&self.meter, now)
+            .wait(&self.meter, self.cost)
+    }
+
+    fn pay(&mut self, now: Millis) {
+        self.level = self.level.charged(&self.meter, now, self.cost);
+    }
+
+    fn keep(&mut self, now: Millis) {
+        self.level = self.level.kept(&self.meter, now);
+    }
+}
+
+impl Holding {
+    /// Decides a request at `now` and changes what is held accordingly.
+    pub fn decide(&mut self, now: Millis) -> Outcome {
+        let strictness = self.penalty.strictness;
+        let lockout = match strictness {
+            Strictness::Off => None,
+            _ => self.penalty.record.lockout(now),
+        };
+        if let (Some(lockout), Strictness::Enforced) = (lockout, strictness) {
+            return Outcome::Boxed {
+                lockout,
+                tripped: false,
+            };
+        }
+        if self.first.level.clock_set_back(now) {
+            self.promise = Promise::default();
+        }
+        let own = self.first.wait(now);
+        let real = own.max(self.second.map_or(Millis(0), |b| b.wait(now)));
+        let buckets = [Some(&mut self.first), self.second.as_mut()];
+        for bucket in buckets.into_iter().flatten() {
+            if real == Millis(0) {
+                bucket.pay(now);
+            } else {
+                bucket.keep(now);
+            }
+        }
+        if real == Millis(0) {
+            return Outcome::Allowed;
+        }
+        let first = &self.first;
+        let promised = self
+            .promise
+            .refuse(&first.meter, now, own, first.cost, self.grace);
+        self.promise = promised.last;
+        let wait = promised.wait.max(real);
+        // In a watched box nothing would have been decided, so nothing more is held.
+        let strikes = promised.beyond && lockout.is_none() && strictness != Strictness::Off;
+        let penalty = &mut self.penalty;
+        let tripped = strikes
+            .then(|| penalty.record.strike(&penalty.terms, now))
+            .flatten();
+        match tripped {
+            Some(lockout) if strictness == Strictness::Enforced => {
+                self.promise = Promise::default();
+                Outcome::Boxed {
+                    lockout,
+                    tripped: true,
+                }
+            }
+            would_box => Outcome::Throttled { wait, would_box },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Names of the metrics and of the verdict in access logs. Labels come from the configuration only.
+//!
+//! Proxies know flat names, so a label is two segments of a dotted one
+//! (`tollgate_points_total.tier.growth`); `stats_tags` in Envoy's bootstrap turn them into labels.
+
+use tollgate_config::{Config, Mode, RouteId};
+
+use crate::plan::TierLabel;
+use crate::verdict::Scope;
+
+/// The property under which the verdict is left for access logs.
+pub const VERDICT_PROPERTY: &str = "tollgate_verdict";
+
+/// A counter, with its labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Counter {
+    /// Requests by route, tier, verdict and mode.
+    Requests {
+        /// The route.
+        route: RouteId,
+        /// The tier.
+        tier: TierLabel,
+        /// The verdict's name.
+        verdict: &'static str,
+        /// Whether it was carried out.
+        mode: Mode,
+    },
+    /// Points that were admitted.
+    Points(TierLabel),
+    /// Trips of the penalty box.
+    BoxTrips {
+        /// 1 to 3.
+        level: u8,
+        /// Whose box.
+        scope: Scope,
+    },
+    /// Entries of the local store that made room for others.
+    Evictions,
+    /// Changes of a page that were tried again because another worker was faster.
+    Retries,
+    /// Decisions that the store did not make.
+    StoreErrors(StoreError),
+}
+
+/// What went wrong with the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StoreError {
+    /// A change was tried too often.
+    Contention,
+    /// A debit could not be given back.
+    LostRefund,
+}
+
+impl Counter {
+    /// The counter's flat name.
+    #[must_use]
+    pub fn name(&self, config: &Config) -> String {
+        match self {
+            Self::Requests {
+                route,
+                tier,
+                verdict,
+                mode,
+            } => {
+                let route = config
+                    .routes
+                    .get(route.0)
+                    .map_or("default", |r| r.name.as_str());
+                let tier = tier_name(config, *tier);
+                let mode = mode_name(*mode);
+                format!(
+                    "tollgate_requests_total.route.{route}.tier.{tier}.verdict.{verdict}.mode.{mode}"
+                )
+            }
+            Self::Points(tier) => {
+                format!("tollgate_points_total.tier.{}", tier_name(config, *tier))
+            }
+            Self::BoxTrips { level, scope } => {
+                format!(
+                    "tollgate_box_trips_total.level.{level}.scope.{}",
+                    scope.name()
+                )
+            }
+            Self::Evictions => "tollgate_evictions_total".to_owned(),
+            Self::Retries => "tollgate_store_retries_total".to_owned(),
+            Self::StoreErrors(error) => {
+                let kind = match error {
+                    StoreError::Contention => "contention",
+                    StoreError::LostRefund => "lost_refund",
+                };
+                format!("tollgate_store_errors_total.kind.{kind}")
+            }
+        }
+    }
+}
+
+/// The tier's name in metrics and problem documents.
+#[must_use]
+pub fn tier_name(config: &Config, tier: TierLabel) -> &str {
+    match tier {
+        TierLabel::Tier(id) => config.tier(id).map_or("none", |t| t.name.as_str()),
+        TierLabel::Anonymous => "anonymous",
+        TierLabel::None => "none",
+    }
+}
+
+const fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Enforce => "enforce",
+        Mode::Shadow => "shadow",
+    }
+}
+
+#[cfg(test)]
+mod tests;

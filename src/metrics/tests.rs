@@ -1,0 +1,120 @@
+//! Tests of `metrics`.
+
+use tollgate_config::TierId;
+
+use super::*;
+use crate::testing::config;
+
+fn configured() -> Config {
+    config(
+        r#"{
+            "tiers": {
+                "growth": {"tenant": "60/minute", "key": "30/minute"},
+                "sandbox": {"tenant": "6/minute", "key": "3/minute"}
+            },
+            "routes": [
+                {"name": "first_1", "match": {"path": "/1"}},
+                {"name": "second-2", "match": {"path": "/2"}}
+            ]
+        }"#,
+    )
+}
+
+fn requests(route: usize, tier: TierLabel, verdict: &'static str, mode: Mode) -> Counter {
+    Counter::Requests {
+        route: RouteId(route),
+        tier,
+        verdict,
+        mode,
+    }
+}
+
+#[test]
+fn counters_have_the_names_of_the_contract() {
+    let config = configured();
+    let growth = config
+        .tiers
+        .iter()
+        .position(|t| t.name == "growth")
+        .unwrap();
+    let growth = TierLabel::Tier(TierId(growth));
+    for (counter, name) in [
+        (
+            requests(0, growth, "allowed", Mode::Enforce),
+            "tollgate_requests_total.route.first_1.tier.growth.verdict.allowed.mode.enforce",
+        ),
+        (
+            requests(1, TierLabel::Anonymous, "throttled", Mode::Shadow),
+            "tollgate_requests_total.route.second-2.tier.anonymous.verdict.throttled.mode.shadow",
+        ),
+        (
+            requests(2, TierLabel::None, "exempt", Mode::Enforce),
+            "tollgate_requests_total.route.default.tier.none.verdict.exempt.mode.enforce",
+        ),
+        // No id can make a label that is not in the configuration.
+        (
+            requests(99, TierLabel::Tier(TierId(99)), "boxed", Mode::Enforce),
+            "tollgate_requests_total.route.default.tier.none.verdict.boxed.mode.enforce",
+        ),
+        (Counter::Points(growth), "tollgate_points_total.tier.growth"),
+        (
+            Counter::Points(TierLabel::Anonymous),
+            "tollgate_points_total.tier.anonymous",
+        ),
+        (
+            Counter::BoxTrips {
+                level: 1,
+                scope: Scope::Key,
+            },
+            "tollgate_box_trips_total.level.1.scope.key",
+        ),
+        (
+            Counter::BoxTrips {
+                level: 3,
+                scope: Scope::Ip,
+            },
+            "tollgate_box_trips_total.level.3.scope.ip",
+        ),
+        (Counter::Evictions, "tollgate_evictions_total"),
+        (
+            Counter::StoreErrors(StoreError::Contention),
+            "tollgate_store_errors_total.kind.contention",
+        ),
+        (
+            Counter::StoreErrors(StoreError::LostRefund),
+            "tollgate_store_errors_total.kind.lost_refund",
+        ),
+    ] {
+        assert_eq!(counter.name(&config), name);
+    }
+}
+
+#[test]
+fn every_configured_label_stays_one_segment() {
+    // `stats_tags` split names at dots: no label may bring its own.
+    let config = configured();
+    for route in 0..config.routes.len() {
+        for tier in 0..config.tiers.len() {
+            let counter = requests(
+                route,
+                TierLabel::Tier(TierId(tier)),
+                "allowed",
+                Mode::Enforce,
+            );
+            assert_eq!(counter.name(&config).split('.').count(), 9);
+        }
+    }
+}
+
+#[test]
+fn tiers_are_called_as_configured() {
+    let config = configured();
+    for (index, tier) in config.tiers.iter().enumerate() {
+        assert_eq!(
+            tier_name(&config, TierLabel::Tier(TierId(index))),
+            tier.name
+        );
+    }
+    assert_eq!(tier_name(&config, TierLabel::Anonymous), "anonymous");
+    assert_eq!(tier_name(&config, TierLabel::None), "none");
+}

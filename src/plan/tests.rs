@@ -1,0 +1,386 @@
+//! Tests of `plan`.
+
+use std::cell::Cell;
+use std::net::IpAddr;
+
+use super::*;
+use crate::identity::Id;
+use crate::testing::{NOW, meter, plan, request, rules};
+
+const CONFIG: &str = r#"{
+    "identity": {
+        "tenant": {"header": "x-tenant-id"},
+        "key": {"header": "x-api-key-id"},
+        "tier": {"header": "x-tenant-tier"}
+    },
+    "anonymous": {"limit": {"points": 60, "per": 60, "burst": 20}},
+    "exempt": ["/healthz", "/docs/*"],
+    "tiers": {
+        "growth": {
+            "tenant": {"points": 3000, "per": 60, "burst": 3000},
+            "key": {"points": 1500, "per": 60, "burst": 1500},
+            "penalty": {"strikes": 7, "within": "30s"}
+        }
+    },
+    "penalty_box": {"grace": "2s", "anonymous_max_level": 2, "level_1": "1m"},
+    "routes": [
+        {"name": "reconcile", "match": {"methods": ["POST"], "path": "/v1/ledgers/reconcile"},
+         "cost": 10, "idempotency_key": "required", "mode": "shadow"},
+        {"name": "export", "match": {"methods": ["GET"], "path": "/v1/export"},
+         "cost": {"base": 25, "when_range": {"from": "from", "to": "to", "longer_than": "90d", "cost": 50}}},
+        {"name": "mutations", "match": {"methods": ["POST"], "path": "/v1/*"}, "idempotency_key": "required"},
+        {"name": "watched_docs", "match": {"path": "/docs/*"}, "mode": "shadow"}
+    ]
+}"#;
+
+const GROWTH: [(&str, &str); 3] = [
+    ("x-tenant-id", "t-1"),
+    ("x-api-key-id", "k-1"),
+    ("x-tenant-tier", "growth"),
+];
+
+/// The plan of a tenant's request.
+fn tenants(rules: &Rules, method: &str, target: &str, more: &[(&str, &str)]) -> Plan {
+    let fields = [GROWTH.as_slice(), more].concat();
+    plan(rules, &request(method, target, &fields))
+}
+
+fn route_name(rules: &Rules, plan: &Plan) -> String {
+    rules.config.routes[plan.route.0].name.clone()
+}
+
+fn ask_of(plan: &Plan) -> &Ask {
+    match &plan.check {
+        Check::Store(ask) | Check::IdempotencyKey(_, ask) => ask,
+        other => panic!("nothing to ask: {other:?}"),
+    }
+}
+
+#[test]
+fn an_exempt_path_passes_before_anybody_asks_who_is_calling() {
+    let rules = rules(CONFIG);
+    let doubled = [("x-tenant-id", "t-1"), ("x-tenant-id", "t-2")];
+    for target in [
+        "/healthz",
+        "/healthz?x=1",
+        "/healthz/",
+        "//%68ealthz",
+        "/docs",
+        "/docs/a/b",
+        "/v1/../healthz",
+    ] {
+        for method in ["GET", "HEAD", "POST", "DELETE"] {
+            let plan = plan(&rules, &request(method, target, &doubled));
+            assert_eq!(plan.check, Check::Exempt, "{method} {target}");
+            assert_eq!(plan.tier, TierLabel::None);
+            assert_eq!(plan.cost(), 0);
+        }
+    }
+    for target in [
+        "/healthz/x",
+        "/healthzz",
+        "/HEALTHZ",
+        "/docsx",
+        "/docs/../v1/x",
+        "/",
+    ] {
+        let plan = plan(&rules, &request("GET", target, &[]));
+        assert_ne!(plan.check, Check::Exempt, "{target}");
+    }
+}
+
+#[test]
+fn contradictions_come_before_the_idempotency_key() {
+    let rules = rules(CONFIG);
+    let plan = tenants(
+        &rules,
+        "POST",
+        "/v1/ledgers/reconcile",
+        &[("x-api-key-id", "k-2")],
+    );
+    let invalid = Invalid::DoubledHeader("x-api-key-id".to_owned());
+    assert_eq!(plan.check, Check::Invalid(invalid));
+    assert_eq!(plan.tier, TierLabel::None);
+    assert_eq!(route_name(&rules, &plan), "reconcile");
+    assert_eq!(plan.cost(), 0);
+}
+
+#[test]
+fn a_request_finds_its_route_cost_and_mode() {
+    let rules = rules(CONFIG);
+    let key = [("idempotency-key", "k")];
+    for (method, target, route, cost, mode) in [
+        (
+            "POST",
+            "/v1/ledgers/reconcile",
+            "reconcile",
+            10,
+            Mode::Shadow,
+        ),
+        (
+            "POST",
+            "//v1/x/..//ledgers/%72econcile/?a",
+            "reconcile",
+            10,
+            Mode::Shadow,
+        ),
+        ("GET", "/v1/ledgers/reconcile", "default", 1, Mode::Enforce),
+        ("POST", "/v1/other", "mutations", 1, Mode::Enforce),
+        ("GET", "/v1/export", "export", 25, Mode::Enforce),
+        (
+            "HEAD",
+            "/v1/export?from=2020-01-01",
+            "export",
+            50,
+            Mode::Enforce,
+        ),
+        (
+            "GET",
+            "/v1/export?from=2025-01-01",
+            "export",
+            25,
+            Mode::Enforce,
+        ),
+        (
+            "GET",
+            "/v1/export?from=2024-12-31",
+            "export",
+            50,
+            Mode::Enforce,
+        ),
+        (
+            "GET",
+            "/v1/export?%66rom=2024-12-31",
+            "export",
+            50,
+            Mode::Enforce,
+        ),
+        (
+            "PUT",
+            "/v1/export?from=2020-01-01",
+            "default",
+            1,
+            Mode::Enforce,
+        ),
+        ("GET", "/", "default", 1, Mode::Enforce),
+        ("", "", "default", 1, Mode::Enforce),
+    ] {
+        let plan = tenants(&rules, method, target, &key);
+        assert_eq!(route_name(&rules, &plan), route, "{method} {target}");
+        assert_eq!(plan.cost(), cost, "{method} {target}");
+        assert_eq!(plan.mode, mode, "{method} {target}");
+        assert_eq!(
+            ask_of(&plan).shadow,
+            mode == Mode::Shadow,
+            "{method} {target}"
+        );
+    }
+}
+
+#[test]
+fn a_routes_own_mode_wins() {
+    let json = r#"{"mode": "shadow", "exempt": ["/e"], "routes": [
+        {"name": "a", "match": {"path": "/a"}, "mode": "enforce"},
+        {"name": "b", "match": {"path": "/b"}}]}"#;
+    let rules = rules(json);
+    let of = |target| plan(&rules, &request("GET", target, &[])).mode;
+    assert_eq!(of("/a"), Mode::Enforce);
+    assert_eq!(of("/b"), Mode::Shadow);
+    assert_eq!(of("/c"), Mode::Shadow);
+    assert_eq!(of("/e"), Mode::Shadow);
+}
+
+#[test]
+fn a_tenants_request_asks_for_its_key_and_tenant() {
+    let rules = rules(CONFIG);
+    let plan = tenants(&rules, "GET", "/v1/x", &[]);
+    assert_eq!(plan.tier, TierLabel::Tier(TierId(0)));
+    let expected = Ask {
+        subject: Subject::Key {
+            tenant: Id::of(b"t-1"),
+            key: Id::of(b"k-1"),
+            tenant_meter: meter(3000, 60, 3000),
+            key_meter: meter(1500, 60, 1500),
+            ip: None,
+        },
+        cost: 1,
+        shadow: false,
+        grace: Millis(2000),
+        penalty: BoxTerms {
+            terms: Terms {
+                strikes: 7,
+                within: Millis(30_000),
+                offense_memory: Millis(86_400_000),
+                levels: [Millis(60_000), Millis(3_600_000), Millis(86_400_000)],
+                max_level: 3,
+            },
+            strictness: Strictness::Enforced,
+        },
+    };
+    assert_eq!(*ask_of(&plan), expected);
+}
+
+#[test]
+fn an_anonymous_request_asks_for_its_address() {
+    let rules = rules(CONFIG);
+    let plan = plan(&rules, &request("GET", "/v1/x", &[("x-tenant-id", "t-1")]));
+    assert_eq!(plan.tier, TierLabel::Anonymous);
+    let expected = Ask {
+        subject: Subject::Anonymous {
+            address: Address::Ip(IpAddr::from([192, 0, 2, 1])),
+            meter: meter(60, 60, 20),
+            ip_meter: None,
+        },
+        cost: 1,
+        shadow: false,
+        grace: Millis(2000),
+        penalty: BoxTerms {
+            terms: Terms {
+                strikes: 20,
+                within: Millis(60_000),
+                offense_memory: Millis(86_400_000),
+                levels: [Millis(60_000), Millis(3_600_000), Millis(86_400_000)],
+                max_level: 2,
+            },
+            strictness: Strictness::Enforced,
+        },
+    };
+    assert_eq!(*ask_of(&plan), expected);
+}
+
+#[test]
+fn an_anonymous_request_costs_at_most_the_burst() {
+    let rules = rules(CONFIG);
+    for (target, tenants_cost, anonymous_cost) in [
+        ("/v1/export", 25, 20),
+        ("/v1/export?from=2020-01-01", 50, 20),
+        ("/v1/x", 1, 1),
+    ] {
+        let of_tenant = tenants(&rules, "GET", target, &[]);
+        let anonymous = plan(&rules, &request("GET", target, &[]));
+        assert_eq!(of_tenant.cost(), tenants_cost, "{target}");
+        assert_eq!(anonymous.cost(), anonymous_cost, "{target}");
+        assert_eq!(ask_of(&anonymous).cost, anonymous_cost, "{target}");
+    }
+}
+
+#[test]
+fn an_ip_limit_is_asked_of_everybody() {
+    let json = CONFIG.replacen('{', r#"{"ip_limit": "600/minute", "#, 1);
+    let rules = rules(&json);
+    let of_tenant = tenants(&rules, "GET", "/v1/export", &[]);
+    let Subject::Key { ip, .. } = &ask_of(&of_tenant).subject else {
+        panic!("not a key")
+    };
+    let address = Address::Ip(IpAddr::from([192, 0, 2, 1]));
+    assert_eq!(*ip, Some((address, meter(600, 60, 600))));
+    // The route's cost is the tenant's; an address always pays 1.
+    assert_eq!(ask_of(&of_tenant).cost, 25);
+    let anonymous = plan(&rules, &request("GET", "/v1/x", &[]));
+    let Subject::Anonymous { ip_meter, .. } = ask_of(&anonymous).subject else {
+        panic!("not an address")
+    };
+    assert_eq!(ip_meter, Some(meter(600, 60, 600)));
+}
+
+#[test]
+fn the_address_is_asked_for_only_where_it_counts() {
+    let asked = Cell::new(0);
+    let of = |json: &str, target: &str, fields: &[(&str, &str)]| {
+        asked.set(0);
+        let facts = Facts {
+            now: NOW,
+            properties: &|_| None,
+            source: &|| {
+                asked.set(asked.get() + 1);
+                b"192.0.2.1".to_vec()
+            },
+        };
+        let _ = Plan::of(&rules(json), &request("GET", target, fields), &facts);
+        asked.get()
+    };
+    let with_ip = CONFIG.replacen('{', r#"{"ip_limit": "600/minute", "#, 1);
+    assert_eq!(of(CONFIG, "/v1/x", &GROWTH), 0);
+    assert_eq!(of(CONFIG, "/healthz", &[]), 0);
+    assert_eq!(of(CONFIG, "/v1/x", &[]), 1);
+    assert_eq!(of(&with_ip, "/v1/x", &GROWTH), 1);
+    assert_eq!(of(&with_ip, "/healthz", &GROWTH), 0);
+}
+
+#[test]
+fn an_idempotency_key_is_asked_for_where_it_is_required() {
+    let rules = rules(CONFIG);
+    let fault = |plan: &Plan| match &plan.check {
+        Check::IdempotencyKey(fault, _) => Some(*fault),
+        Check::Store(_) => None,
+        other => panic!("{other:?}"),
+    };
+    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<KeyFault>);
+    let rows: &[Row<'_>] = &[
+        ("POST", &[], Some(KeyFault::Missing)),
+        (
+            "POST",
+            &[("idempotency-key", "")],
+            Some(KeyFault::Malformed),
+        ),
+        (
+            "POST",
+            &[("idempotency-key", "\"a")],
+            Some(KeyFault::Malformed),
+        ),
+        (
+            "POST",
+            &[("idempotency-key", "a"), ("idempotency-key", "b")],
+            Some(KeyFault::Doubled),
+        ),
+        ("POST", &[("idempotency-key", "a")], None),
+        ("POST", &[("Idempotency-Key", "\"a\"")], None),
+        // Optional: whatever is sent passes.
+        ("PUT", &[], None),
+        ("PUT", &[("idempotency-key", "")], None),
+        (
+            "PUT",
+            &[("idempotency-key", "a"), ("idempotency-key", "b")],
+            None,
+        ),
+    ];
+    for (method, fields, expected) in rows {
+        let plan = tenants(&rules, method, "/v1/x", fields);
+        assert_eq!(fault(&plan), *expected, "{method} {fields:?}");
+        // A box comes first: the question is made out all the same.
+        assert_eq!(ask_of(&plan).cost, 1);
+    }
+    let anonymous = plan(&rules, &request("POST", "/v1/x", &[]));
+    assert_eq!(fault(&anonymous), Some(KeyFault::Missing));
+    assert_eq!(anonymous.tier, TierLabel::Anonymous);
+}
+
+#[test]
+fn the_box_is_as_strict_as_configured() {
+    for (mode, expected) in [
+        ("enforce", Strictness::Enforced),
+        ("shadow", Strictness::Watched),
+        ("off", Strictness::Off),
+    ] {
+        let rules = rules(&format!(r#"{{"penalty_box": {{"mode": "{mode}"}}}}"#));
+        let plan = plan(&rules, &request("GET", "/", &[]));
+        assert_eq!(ask_of(&plan).penalty.strictness, expected, "{mode}");
+        // A box in shadow is not a request in shadow.
+        assert!(!ask_of(&plan).shadow);
+    }
+}
+
+#[test]
+fn the_empty_configuration_counts_everyone_at_60_a_minute() {
+    let rules = rules("{}");
+    let plan = plan(&rules, &request("GET", "/v1/x", &GROWTH));
+    assert_eq!(plan.tier, TierLabel::Anonymous);
+    assert_eq!(plan.route, RouteId(0));
+    let expected = Subject::Anonymous {
+        address: Address::Ip(IpAddr::from([192, 0, 2, 1])),
+        meter: meter(60, 60, 60),
+        ip_meter: None,
+    };
+    assert_eq!(ask_of(&plan).subject, expected);
+    assert_eq!(ask_of(&plan).grace, Millis(1000));
+}

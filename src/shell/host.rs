@@ -1,0 +1,130 @@
+//! The only file that calls the host. Every status becomes an error or an absence; only bytes go in
+//! and out, since a value that is not UTF-8 must not stop the virtual machine.
+
+use std::time::UNIX_EPOCH;
+
+use proxy_wasm::hostcalls;
+use proxy_wasm::types::{BufferType, GrpcStatusCode, MapType, MetricType, Status};
+use tollgate_config::Millis;
+
+use super::abi;
+use crate::reply::{Field, Form, Reply};
+use crate::request::Request;
+use crate::store::local::memory::{Changed, Memory, Slot};
+
+/// The proxy's time; it may be set back.
+pub(super) fn now() -> Millis {
+    let since = hostcalls::get_current_time()
+        .ok()
+        .and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+    since.map_or(Millis(0), |d| {
+        Millis(u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
+    })
+}
+
+/// Randomness of the host.
+pub(super) fn random() -> u64 {
+    getrandom::u64().unwrap_or_else(|_| now().0)
+}
+
+/// The plugin's configuration; none at all is empty.
+pub(super) fn configuration(size: usize) -> Vec<u8> {
+    let read = hostcalls::get_buffer(BufferType::PluginConfiguration, 0, size);
+    read.ok().flatten().unwrap_or_default()
+}
+
+/// The head of the request.
+pub(super) fn request() -> Request {
+    Request::from_map(abi::map(MapType::HttpRequestHeaders))
+}
+
+/// The trailers of the request.
+pub(super) fn request_trailers() -> Request {
+    Request::from_map(abi::map(MapType::HttpRequestTrailers))
+}
+
+/// Takes a trailer off the request.
+pub(super) fn remove_request_trailer(name: &str) -> Result<(), Status> {
+    hostcalls::remove_map_value(MapType::HttpRequestTrailers, name)
+}
+
+/// Takes a header off the request.
+pub(super) fn remove_request_header(name: &str) -> Result<(), Status> {
+    hostcalls::remove_map_value(MapType::HttpRequestHeaders, name)
+}
+
+/// Sets a header of the response, in place of the upstream's.
+pub(super) fn set_response_header((name, value): &Field) -> Result<(), Status> {
+    hostcalls::set_map_value_bytes(MapType::HttpResponseHeaders, name, Some(value.as_bytes()))
+}
+
+/// A property of the stream.
+pub(super) fn property<'a>(path: impl IntoIterator<Item = &'a str>) -> Option<Vec<u8>> {
+    hostcalls::get_property(path.into_iter().collect())
+        .ok()
+        .flatten()
+}
+
+/// Leaves a property for access logs.
+pub(super) fn set_property(name: &str, value: &str) -> Result<(), Status> {
+    hostcalls::set_property(vec![name], Some(value.as_bytes()))
+}
+
+/// Answers the request.
+pub(super) fn reply(reply: &Reply) -> Result<(), Status> {
+    match &reply.form {
+        Form::Http { status, body } => {
+            let fields = reply.fields.iter().map(|(n, v)| (*n, v.as_str())).collect();
+            let body = (!body.is_empty()).then_some(body.as_slice());
+            hostcalls::send_http_response(u32::from(*status), fields, body)
+        }
+        Form::Grpc { status, message } => {
+            let fields = reply
+                .fields
+                .iter()
+                .map(|(n, v)| (*n, v.as_bytes()))
+                .collect();
+            hostcalls::send_grpc_response(grpc_code(*status), Some(message), fields)
+        }
+    }
+}
+
+fn grpc_code(status: u8) -> GrpcStatusCode {
+    match status {
+        7 => GrpcStatusCode::PermissionDenied,
+        8 => GrpcStatusCode::ResourceExhausted,
+        9 => GrpcStatusCode::FailedPrecondition,
+        10 => GrpcStatusCode::Aborted,
+        _ => GrpcStatusCode::Unavailable,
+    }
+}
+
+/// Defines a counter, or finds it.
+pub(super) fn define_counter(name: &str) -> Result<u32, Status> {
+    hostcalls::define_metric(MetricType::Counter, name)
+}
+
+/// Counts.
+pub(super) fn count(id: u32, by: u64) -> Result<(), Status> {
+    hostcalls::increment_metric(id, i64::try_from(by).unwrap_or(i64::MAX))
+}
+
+/// The memory that all workers share.
+#[derive(Debug)]
+pub(super) struct SharedMemory;
+
+impl Memory for SharedMemory {
+    fn read(&self, name: &str) -> Option<Slot> {
+        let (bytes, version) = hostcalls::get_shared_data(name).ok()?;
+        let version = version?;
+        Some(Slot {
+            bytes: bytes.unwrap_or_default(),
+            version,
+        })
+    }
+
+    fn write(&self, name: &str, bytes: &[u8], version: u32) -> Result<(), Changed> {
+        let version = (version != 0).then_some(version);
+        hostcalls::set_shared_data(name, Some(bytes), version).map_err(|_| Changed)
+    }
+}

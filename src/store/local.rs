@@ -1,0 +1,362 @@
+//! The decision over the proxy's shared memory: exact over all workers, and never larger than told.
+//!
+//! A fixed number of pages, one per hash of the owner (tenant or address); the hash is keyed with a
+//! secret of this process, so that nobody can choose whose page he fills. A decision changes an
+//! owner's page in one compare-and-swap. A request that meets `ip_limit` and a tenant meets two
+//! owners: the address is debited first and given back if the tenant refuses.
+
+use std::hash::Hasher as _;
+
+use siphasher::sip128::{Hasher128 as _, SipHasher13};
+use tollgate_config::{Bytes, Millis};
+
+use self::memory::{Memory, Slot};
+use self::met::{Met, Owner, scope};
+use self::page::Page;
+use self::record::{Bucket as Kept, Name};
+use super::{Ask, Store, Subject, Toll};
+use crate::client_ip::Address;
+use crate::limit::bucket::{Level, Meter};
+use crate::limit::decision::{Bucket, Holding, Outcome, Penalty, Strictness};
+use crate::verdict::{Boxed, Policy, Scope, Standing, Standings, Throttled, Verdict};
+
+pub mod heap;
+pub mod memory;
+mod met;
+pub mod page;
+pub mod record;
+
+/// Bytes of a page where the host sets no limit of its own.
+pub const PAGE_SIZE: usize = 4096;
+
+/// Tries to change a page before the answer is that it is too contended.
+const ATTEMPTS: u32 = 64;
+
+/// The local store.
+#[derive(Debug)]
+pub struct Local<M> {
+    memory: M,
+    page_size: usize,
+    names: Vec<String>,
+    secret: [u64; 2],
+}
+
+impl<M: Memory> Local<M> {
+    /// Opens the store and creates what is not there: to be called before requests come, by one
+    /// virtual machine before the others start. `random` becomes the process's secret if there is none.
+    pub fn open(memory: M, size: Bytes, page_size: usize, random: [u64; 2]) -> Self {
+        let pages = (size.0 / page_size.max(1) as u64).max(1);
+        let prefix = format!("tollgate/{page_size}x{pages}");
+        let names: Vec<String> = (0..pages).map(|i| format!("{prefix}/{i}")).collect();
+        let ready = format!("{prefix}/ready");
+        let there = |slot: Slot| {
+            slot.bytes
+                .first_chunk::<16>()
+                .map(|b| u128::from_le_bytes(*b))
+        };
+        let secret = memory.read(&ready).and_then(there).unwrap_or_else(|| {
+            for name in &names {
+                if memory.read(name).is_none() {
+                    let empty = Page::read([], page_size).into_bytes();
+                    // Somebody else creating it at the same time is as good.
+                    let _ = memory.write(name, &empty, 0);
+                }
+            }
+            let [high, low] = random;
+            let secret = (u128::from(high) << 64) | u128::from(low);
+            let _ = memory.write(&ready, &secret.to_le_bytes(), 0);
+            memory.read(&ready).and_then(there).unwrap_or(secret)
+        });
+        Self {
+            memory,
+            page_size,
+            names,
+            secret: [(secret >> 64) as u64, secret as u64],
+        }
+    }
+
+    /// Changes one page: `change` sees it as it is now, once for every try, and returns its answer
+    /// and whether the page is to be written.
+    fn change<T>(
+        &self,
+        owner: &Owner,
+        toll: &mut Toll,
+        mut change: impl FnMut(&mut Page) -> (T, bool),
+    ) -> Option<T> {
+        let name = self.page_of(owner)?;
+        for _ in 0..ATTEMPTS {
+            let slot = self.memory.read(name).unwrap_or_default();
+            let mut page = Page::read(slot.bytes, self.page_size);
+            let (answer, dirty) = change(&mut page);
+            if !dirty {
+                return Some(answer);
+            }
+            let evictions = page.evictions();
+            if self
+                .memory
+                .write(name, &page.into_bytes(), slot.version)
+                .is_ok()
+            {
+                toll.evictions = toll.evictions.saturating_add(evictions);
+                return Some(answer);
+            }
+            toll.retries = toll.retries.saturating_add(1);
+        }
+        None
+    }
+
+    /// The page of an owner. Addresses, which anybody can have many of, have a quarter of the pages to
+    /// themselves, so that no flood of them makes room at the cost of tenants.
+    fn page_of(&self, owner: &Owner) -> Option<&String> {
+        let addresses = self.names.len() / 4;
+        let (tenants, addresses) = self.names.split_at_checked(self.names.len() - addresses)?;
+        let pages = match owner.scope {
+            Scope::Ip if !addresses.is_empty() => addresses,
+            _ => tenants,
+        };
+        let index = owner.page.checked_rem(pages.len() as u128)?;
+        pages.get(usize::try_from(index).ok()?)
+    }
+
+    fn hash(&self, shadow: bool, parts: &[&[u8]]) -> u128 {
+        let [k0, k1] = self.secret;
+        let mut hasher = SipHasher13::new_with_keys(k0, k1);
+        hasher.write(if shadow { b"sh:" } else { b"" });
+        for part in parts {
+            hasher.write(&(part.len() as u64).to_le_bytes());
+            hasher.write(part);
+        }
+        hasher.finish128().as_u128()
+    }
+
+    fn owner(&self, ask: &Ask) -> Owner {
+        let parts: [&[u8]; 3] = match &ask.subject {
+            Subject::Key { tenant, key, .. } => {
+                [b"t", tenant.as_str().as_bytes(), key.as_str().as_bytes()]
+            }
+            Subject::Anonymous { address, .. } => return self.address(address, ask),
+        };
+        let watched = ask.penalty.strictness == Strictness::Watched;
+        let [scope, tenant, _] = parts;
+        Owner {
+            scope: Scope::Key,
+            page: self.hash(ask.shadow, &[scope, tenant]),
+            first: self.hash(ask.shadow, &parts),
+            penalty: self.hash(ask.shadow || watched, &parts),
+        }
+    }
+
+    fn address(&self, address: &Address, ask: &Ask) -> Owner {
+        let watched = ask.penalty.strictness == Strictness::Watched;
+        let key = address.key();
+        let page = self.hash(ask.shadow, &[b"ip", &key]);
+        Owner {
+            scope: Scope::Ip,
+            page,
+            first: page,
+            penalty: self.hash(ask.shadow || watched, &[b"ip", &key]),
+        }
+    }
+
+    /// Takes one point from an address's `ip_limit`: its level after that, or how long to wait.
+    fn pass_ip(&self, owner: &Owner, meter: &Meter, now: Millis, toll: &mut Toll) -> Option<Gate> {
+        let name = owner.ip();
+        self.change(owner, toll, |page| {
+            let seat = page.seat(name, &[], now);
+            let kept = page.bucket(seat, meter, now);
+            let level = kept.level.seen(meter, now);
+            let wait = level.wait(meter, 1);
+            if wait > Millis(0) {
+                return (
+                    Gate::Shut(Standing::new(Policy::Ip, *meter, &level, wait)),
+                    false,
+                );
+            }
+            let level = kept.level.charged(meter, now, 1);
+            page.keep_bucket(seat, &Kept { level, ..kept });
+            (Gate::Open(level), true)
+        })
+    }
+
+    fn give_ip_back(&self, owner: &Owner, meter: &Meter, now: Millis, toll: &mut Toll) {
+        let name = owner.ip();
+        let done = self.change(owner, toll, |page| {
+            let seat = page.seat(name, &[], now);
+            if seat == Name::OVERFLOW {
+                // What is shared with others is not given back.
+                return (false, false);
+            }
+            let kept = page.bucket(seat, meter, now);
+            let level = kept.level.kept(meter, now).give_back(1);
+            page.keep_bucket(seat, &Kept { level, ..kept });
+            (true, true)
+        });
+        if done != Some(true) {
+            toll.lost_refunds = toll.lost_refunds.saturating_add(1);
+        }
+    }
+
+    /// Decides over one owner's page.
+    fn decide_owner(&self, ask: &Ask, now: Millis, toll: &mut Toll) -> Option<Verdict> {
+        let owner = self.owner(ask);
+        let met = Met::of(ask, &owner);
+        let penalty_name = owner.held();
+        self.change(&owner, toll, |page| {
+            let second_name = met.second.map_or(met.first.0, |(name, ..)| name);
+            let others = [met.first.0, second_name, penalty_name];
+            let first_seat = page.seat(met.first.0, &others, now);
+            let first = page.bucket(first_seat, &met.first.1, now);
+            let second = met.second.map(|(name, meter, cost)| {
+                let seat = page.seat(name, &others, now);
+                (seat, page.bucket(seat, &meter, now), meter, cost)
+            });
+            let mut holding = Holding {
+                first: Bucket {
+                    meter: met.first.1,
+                    level: first.level,
+                    cost: ask.cost,
+                },
+                promise: first.promise,
+                grace: ask.grace,
+                second: second.map(|(_, kept, meter, cost)| Bucket {
+                    meter,
+                    level: kept.level,
+                    cost,
+                }),
+                penalty: Penalty {
+                    terms: ask.penalty.terms,
+                    record: page.penalty(penalty_name),
+                    strictness: ask.penalty.strictness,
+                },
+            };
+            let held_before = holding.penalty.record;
+            let outcome = holding.decide(now);
+            let untouched = matches!(outcome, Outcome::Boxed { tripped: false, .. });
+            if !untouched {
+                let kept = Kept {
+                    level: holding.first.level,
+                    promise: holding.promise,
+                };
+                page.keep_bucket(first_seat, &kept);
+                if let (Some((seat, kept, ..)), Some(bucket)) = (second, holding.second) {
+                    page.keep_bucket(
+                        seat,
+                        &Kept {
+                            level: bucket.level,
+                            ..kept
+                        },
+                    );
+                }
+                let held = holding.penalty.record;
+                if held != held_before {
+                    page.keep_penalty(penalty_name, &held, &others, now);
+                }
+            }
+            (met.verdict(&holding, outcome, now), !untouched)
+        })
+    }
+
+    /// How long until the owner's buckets hold their costs; changes nothing.
+    fn owner_wait(&self, ask: &Ask, now: Millis) -> Millis {
+        let owner = self.owner(ask);
+        let met = Met::of(ask, &owner);
+        let Some(slot) = self.page_of(&owner).and_then(|name| self.memory.read(name)) else {
+            return Millis(0);
+        };
+        let page = Page::read(slot.bytes, self.page_size);
+        let (first, first_meter, _) = met.first;
+        let buckets = [Some((first, first_meter, ask.cost)), met.second];
+        let wait = |(name, meter, cost): (Name, Meter, u64)| {
+            let level = page.bucket(name, &meter, now).level;
+            level.seen(&meter, now).wait(&meter, cost)
+        };
+        buckets
+            .into_iter()
+            .flatten()
+            .map(wait)
+            .max()
+            .unwrap_or_default()
+    }
+
+    fn held_against(&self, ask: &Ask, now: Millis) -> Option<Boxed> {
+        let enforced = ask.penalty.strictness == Strictness::Enforced;
+        let owner = self.owner(ask);
+        let slot = self.memory.read(self.page_of(&owner)?)?;
+        let page = Page::read(slot.bytes, self.page_size);
+        let lockout = page
+            .penalty(owner.held())
+            .lockout(now)
+            .filter(|_| enforced)?;
+        Some(Boxed {
+            scope: scope(ask),
+            lockout,
+            tripped: false,
+        })
+    }
+}
+
+impl<M: Memory> Store for Local<M> {
+    fn decide(&mut self, ask: &Ask, now: Millis) -> (Verdict, Toll) {
+        let mut toll = Toll::default();
+        let Subject::Key {
+            ip: Some((address, meter)),
+            ..
+        } = &ask.subject
+        else {
+            let verdict = self.decide_owner(ask, now, &mut toll);
+            return (verdict.unwrap_or(Verdict::Contended), toll);
+        };
+        if let Some(boxed) = self.held_against(ask, now) {
+            return (Verdict::Boxed(boxed), toll);
+        }
+        let owner = self.address(address, ask);
+        let level = match self.pass_ip(&owner, meter, now, &mut toll) {
+            None => return (Verdict::Contended, toll),
+            Some(Gate::Shut(standing)) => {
+                // Waiting for the address alone would lead to the next refusal.
+                let wait = standing.wait.max(self.owner_wait(ask, now));
+                let throttled = Throttled {
+                    standings: Standings::new([Some(standing), None, None]),
+                    wait,
+                    strikes_left: None,
+                    would_box: None,
+                };
+                return (Verdict::Throttled(throttled), toll);
+            }
+            Some(Gate::Open(level)) => level,
+        };
+        let verdict = self
+            .decide_owner(ask, now, &mut toll)
+            .unwrap_or(Verdict::Contended);
+        let standing = |level: &Level| {
+            let level = level.seen(meter, now);
+            Standing::new(Policy::Ip, *meter, &level, Millis(0))
+        };
+        let verdict = match verdict {
+            Verdict::Allowed(standings) => Verdict::Allowed(standings.with(standing(&level))),
+            refused => {
+                self.give_ip_back(&owner, meter, now, &mut toll);
+                match refused {
+                    Verdict::Throttled(throttled) => Verdict::Throttled(Throttled {
+                        standings: throttled.standings.with(standing(&level.give_back(1))),
+                        ..throttled
+                    }),
+                    other => other,
+                }
+            }
+        };
+        (verdict, toll)
+    }
+
+    fn lockout(&mut self, ask: &Ask, now: Millis) -> Option<Boxed> {
+        self.held_against(ask, now)
+    }
+}
+
+enum Gate {
+    Open(Level),
+    Shut(Standing),
+}
+
+#[cfg(test)]
+mod tests;

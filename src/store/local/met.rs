@@ -1,0 +1,121 @@
+//! What a request meets of one owner: which entries of his page, and the verdict over them.
+
+use tollgate_config::Millis;
+
+use super::record::{Kind, Name};
+use crate::limit::bucket::Meter;
+use crate::limit::decision::{Bucket, Holding, Outcome};
+use crate::store::{Ask, Subject};
+use crate::verdict::{Boxed, Policy, Scope, Standing, Standings, Throttled, Verdict};
+
+/// Hashes of an owner: of its page, its promising bucket, and what is held against it.
+pub(super) struct Owner {
+    pub(super) scope: Scope,
+    pub(super) page: u128,
+    pub(super) first: u128,
+    pub(super) penalty: u128,
+}
+
+impl Owner {
+    pub(super) const fn ip(&self) -> Name {
+        Name {
+            id: self.page,
+            kind: Kind::Ip,
+        }
+    }
+
+    pub(super) const fn held(&self) -> Name {
+        Name {
+            id: self.penalty,
+            kind: Kind::Penalty,
+        }
+    }
+}
+
+/// The buckets of one owner that a request meets.
+pub(super) struct Met {
+    scope: Scope,
+    pub(super) first: (Name, Meter, Policy),
+    pub(super) second: Option<(Name, Meter, u64)>,
+}
+
+impl Met {
+    pub(super) fn of(ask: &Ask, owner: &Owner) -> Self {
+        let named = |id, kind| Name { id, kind };
+        match &ask.subject {
+            Subject::Key {
+                tenant_meter,
+                key_meter,
+                ..
+            } => Self {
+                scope: scope(ask),
+                first: (named(owner.first, Kind::Key), *key_meter, Policy::Key),
+                second: Some((named(owner.page, Kind::Tenant), *tenant_meter, ask.cost)),
+            },
+            Subject::Anonymous {
+                meter, ip_meter, ..
+            } => Self {
+                scope: scope(ask),
+                first: (
+                    named(owner.first, Kind::Anonymous),
+                    *meter,
+                    Policy::Anonymous,
+                ),
+                second: ip_meter.map(|meter| (owner.ip(), meter, 1)),
+            },
+        }
+    }
+
+    pub(super) fn verdict(&self, holding: &Holding, outcome: Outcome, now: Millis) -> Verdict {
+        let (wait, would_box) = match outcome {
+            Outcome::Boxed { lockout, tripped } => {
+                return Verdict::Boxed(Boxed {
+                    scope: self.scope,
+                    lockout,
+                    tripped,
+                });
+            }
+            Outcome::Allowed => (None, None),
+            Outcome::Throttled { wait, would_box } => (Some(wait), would_box),
+        };
+        let standing = |policy, bucket: &Bucket| {
+            let level = bucket.level.seen(&bucket.meter, now);
+            let wait = if wait.is_some() {
+                bucket.wait(now)
+            } else {
+                Millis(0)
+            };
+            Standing::new(policy, bucket.meter, &level, wait)
+        };
+        let second_policy = match self.scope {
+            Scope::Key => Policy::Tenant,
+            Scope::Ip => Policy::Ip,
+        };
+        let standings = Standings::new([
+            Some(standing(self.first.2, &holding.first)),
+            holding.second.as_ref().map(|b| standing(second_policy, b)),
+            None,
+        ]);
+        match wait {
+            None => Verdict::Allowed(standings),
+            Some(wait) => Verdict::Throttled(Throttled {
+                standings,
+                wait,
+                strikes_left: Some(
+                    holding
+                        .penalty
+                        .record
+                        .strikes_left(&holding.penalty.terms, now),
+                ),
+                would_box: would_box.map(|lockout| (self.scope, lockout)),
+            }),
+        }
+    }
+}
+
+pub(super) const fn scope(ask: &Ask) -> Scope {
+    match ask.subject {
+        Subject::Key { .. } => Scope::Key,
+        Subject::Anonymous { .. } => Scope::Ip,
+    }
+}

@@ -1,0 +1,81 @@
+//! What the unit tests share: configurations from JSON, requests, buckets. Test builds only.
+
+use tollgate_config::{Config, Limit, Millis, Points, Seconds};
+
+use crate::limit::bucket::Meter;
+use crate::plan::{Facts, Plan};
+use crate::request::Request;
+use crate::rules::Rules;
+use crate::verdict::{Policy, Standing, Standings};
+
+/// 2025-04-01T00:00:00Z.
+pub(crate) const NOW: Millis = Millis(1_743_465_600_000);
+
+/// A configuration that must be good.
+pub(crate) fn config(json: &str) -> Config {
+    Config::parse(json.as_bytes(), &|_| None).expect("a good configuration")
+}
+
+/// The rules of a configuration that must be good.
+pub(crate) fn rules(json: &str) -> Rules {
+    Rules::new(config(json))
+}
+
+/// A request with these header fields.
+pub(crate) fn head(fields: &[(&str, &[u8])]) -> Request {
+    let owned = |(name, value): &(&str, &[u8])| ((*name).to_owned(), value.to_vec());
+    Request::new(fields.iter().map(owned).collect())
+}
+
+/// A request of a method and target with these header fields.
+pub(crate) fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Request {
+    let mut all: Vec<(&str, &[u8])> = vec![
+        (":method", method.as_bytes()),
+        (":path", target.as_bytes()),
+        (":authority", b"api.example.com"),
+    ];
+    all.extend(fields.iter().map(|(name, value)| (*name, value.as_bytes())));
+    head(&all)
+}
+
+/// The plan of a request that came from 192.0.2.1 at [`NOW`]; the proxy has no properties.
+pub(crate) fn plan(rules: &Rules, request: &Request) -> Plan {
+    let facts = Facts {
+        now: NOW,
+        properties: &|_| None,
+        source: &|| b"192.0.2.1:4711".to_vec(),
+    };
+    Plan::of(rules, request, &facts)
+}
+
+/// A meter of `points` per `per` seconds with a burst.
+pub(crate) fn meter(points: u64, per: u64, burst: u64) -> Meter {
+    Meter::new(Limit {
+        points: Points(points),
+        per: Seconds(per),
+        burst: Points(burst),
+    })
+}
+
+/// A standing written down, not worked out.
+pub(crate) fn standing(
+    policy: Policy,
+    meter: Meter,
+    remaining: u64,
+    reset: u64,
+    wait: u64,
+) -> Standing {
+    Standing {
+        policy,
+        meter,
+        remaining,
+        reset: Millis(reset),
+        wait: Millis(wait),
+    }
+}
+
+/// Up to three standings.
+pub(crate) fn standings(of: &[Standing]) -> Standings {
+    let at = |index: usize| of.get(index).copied();
+    Standings::new([at(0), at(1), at(2)])
+}

@@ -1,0 +1,228 @@
+//! What was decided for one request, and where the client stands after it.
+
+use tollgate_config::Millis;
+
+use crate::limit::{
+    bucket::{Level, Meter},
+    penalty::Lockout,
+};
+
+/// A bucket a request can meet, in the order in which they are listed to clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Policy {
+    /// The API key's.
+    Key,
+    /// The tenant's.
+    Tenant,
+    /// `ip_limit`.
+    Ip,
+    /// The anonymous limit of an address.
+    Anonymous,
+}
+
+impl Policy {
+    /// The policy's name in `RateLimit-Policy`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Tenant => "tenant",
+            Self::Ip => "ip",
+            Self::Anonymous => "anonymous",
+        }
+    }
+}
+
+/// Where a client stands with one bucket, just after the decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Which bucket.
+    pub policy: Policy,
+    /// Its terms.
+    pub meter: Meter,
+    /// Whole points that would be admitted now, never above the limit.
+    pub remaining: u64,
+    /// How long until it is full.
+    pub reset: Millis,
+    /// How long until it holds this request's cost; 0 if it did.
+    pub wait: Millis,
+}
+
+impl Standing {
+    /// The standing with a bucket whose level is as of now.
+    #[must_use]
+    pub fn new(policy: Policy, meter: Meter, level: &Level, wait: Millis) -> Self {
+        Self {
+            policy,
+            meter,
+            remaining: level.remaining(&meter),
+            reset: level.reset(&meter),
+            wait,
+        }
+    }
+}
+
+/// Where a client stands with every bucket its request met: at most three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Standings([Option<Standing>; 3]);
+
+impl Standings {
+    /// Of up to three buckets.
+    #[must_use]
+    pub fn new(mut of: [Option<Standing>; 3]) -> Self {
+        of.sort_by_key(|s| s.as_ref().map_or(u8::MAX, |s| s.policy as u8));
+        Self(of)
+    }
+
+    /// In the order of [`Policy`].
+    pub fn iter(&self) -> impl Iterator<Item = &Standing> {
+        self.0.iter().flatten()
+    }
+
+    /// With one more, if there is room.
+    #[must_use]
+    pub fn with(self, one: Standing) -> Self {
+        let [a, b, c] = self.0;
+        match (a, b, c) {
+            (a, b, None) => Self::new([a, b, Some(one)]),
+            _ => self,
+        }
+    }
+
+    /// The one bucket that headers with room for one describe: on a refusal the one with the longer
+    /// wait, else the one with the smaller remaining; the key's (or the anonymous one) on a tie.
+    #[must_use]
+    pub fn described(&self) -> Option<&Standing> {
+        let refused = self.iter().any(|s| s.wait > Millis(0));
+        let own_first = |s: &&Standing| matches!(s.policy, Policy::Tenant | Policy::Ip);
+        if refused {
+            self.iter()
+                .min_by_key(|s| (std::cmp::Reverse(s.wait), own_first(s)))
+        } else {
+            self.iter().min_by_key(|s| (s.remaining, own_first(s)))
+        }
+    }
+}
+
+/// Whom a box belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// An API key.
+    Key,
+    /// A client address.
+    Ip,
+}
+
+impl Scope {
+    /// The scope's name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::Ip => "ip",
+        }
+    }
+}
+
+/// A refusal for lack of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Throttled {
+    /// Where the client stands.
+    pub standings: Standings,
+    /// The moment it was told, or the real wait where that is longer.
+    pub wait: Millis,
+    /// Strikes still allowed, of those that are counted (none are where the box is off); `None` where
+    /// it was the address that refused a tenant's request.
+    pub strikes_left: Option<u32>,
+    /// A box in shadow that this refusal tripped.
+    pub would_box: Option<(Scope, Lockout)>,
+}
+
+/// A refusal because of the penalty box.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Boxed {
+    /// Whose box.
+    pub scope: Scope,
+    /// Its level and end.
+    pub lockout: Lockout,
+    /// This very request tripped it.
+    pub tripped: bool,
+}
+
+/// Why a request cannot be decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Invalid {
+    /// A header that says who is calling was sent more than once.
+    DoubledHeader(String),
+}
+
+/// Why an `Idempotency-Key` was not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyFault {
+    /// There is none.
+    Missing,
+    /// There is more than one.
+    Doubled,
+    /// It is empty, longer than 255 bytes, or not visible ASCII.
+    Malformed,
+}
+
+/// What was decided for one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The path is exempt.
+    Exempt,
+    /// It passes.
+    Allowed(Standings),
+    /// Too few tokens.
+    Throttled(Throttled),
+    /// In the penalty box.
+    Boxed(Boxed),
+    /// The `Idempotency-Key` is missing or malformed.
+    IdempotencyKey(KeyFault),
+    /// It contradicts itself.
+    Invalid(Invalid),
+    /// The store was too contended to decide.
+    Contended,
+}
+
+impl Verdict {
+    /// The verdict's name in metrics and access logs.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Exempt => "exempt",
+            Self::Allowed(_) => "allowed",
+            Self::Throttled(_) | Self::Contended => "throttled",
+            Self::Boxed(_) => "boxed",
+            Self::IdempotencyKey(_) => "idempotency",
+            Self::Invalid(_) => "invalid",
+        }
+    }
+
+    /// The same, in shadow mode.
+    #[must_use]
+    pub const fn shadow_name(&self) -> &'static str {
+        match self {
+            Self::Exempt => "shadow_exempt",
+            Self::Allowed(_) => "shadow_allowed",
+            Self::Throttled(_) | Self::Contended => "shadow_throttled",
+            Self::Boxed(_) => "shadow_boxed",
+            Self::IdempotencyKey(_) => "shadow_idempotency",
+            Self::Invalid(_) => "shadow_invalid",
+        }
+    }
+
+    /// Where the client stands, if its buckets were met.
+    #[must_use]
+    pub const fn standings(&self) -> Option<&Standings> {
+        match self {
+            Self::Allowed(standings) => Some(standings),
+            Self::Throttled(throttled) => Some(&throttled.standings),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,298 @@
+//! Plays the stories of `tests/stories/` through the built filter: exact numbers, in virtual time.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+use tollgate_host::{Exchange, Headers, Process, Request, Response, Vm, filter_wasm};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Story {
+    story: String,
+    config: Json,
+    steps: Vec<Step>,
+    #[serde(default)]
+    metrics: serde_json::Map<String, Json>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    #[serde(default)]
+    at: f64,
+    #[serde(default = "once")]
+    times: u32,
+    send: Send,
+    respond: Option<Respond>,
+    expect: Expect,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Send {
+    #[serde(default = "get")]
+    method: String,
+    path: String,
+    #[serde(default)]
+    headers: Json,
+    from: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Respond {
+    status: u16,
+    #[serde(default)]
+    headers: serde_json::Map<String, Json>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expect {
+    status: u16,
+    grpc: Option<u8>,
+    verdict: Option<String>,
+    #[serde(default)]
+    headers: serde_json::Map<String, Json>,
+    #[serde(default)]
+    body: serde_json::Map<String, Json>,
+    text: Option<String>,
+    /// `Some(None)`: it was not reached.
+    #[serde(default, deserialize_with = "present")]
+    upstream: Option<Option<serde_json::Map<String, Json>>>,
+}
+
+fn once() -> u32 {
+    1
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+
+fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+/// A header's value: text, or `{hex: ..}` for bytes that are not.
+fn bytes(value: &Json) -> Vec<u8> {
+    match value {
+        Json::String(text) => text.clone().into_bytes(),
+        Json::Object(map) => {
+            let hex = map["hex"].as_str().unwrap();
+            let digits: Vec<char> = hex.chars().collect();
+            let pair = |p: &[char]| u8::from_str_radix(&p.iter().collect::<String>(), 16).unwrap();
+            digits.chunks(2).map(pair).collect()
+        }
+        other => panic!("a header is text or {{hex}}, not {other}"),
+    }
+}
+
+fn request(send: &Send) -> Request {
+    let mut request = Request::new(&send.method, &send.path);
+    match &send.headers {
+        Json::Null => {}
+        Json::Object(map) => {
+            for (name, value) in map {
+                request = request.header(name, bytes(value));
+            }
+        }
+        Json::Array(list) => {
+            for pair in list {
+                request = request.header(pair[0].as_str().unwrap(), bytes(&pair[1]));
+            }
+        }
+        other => panic!("headers are a map or a list of pairs, not {other}"),
+    }
+    match &send.from {
+        Some(address) => request.source(address),
+        None => request,
+    }
+}
+
+fn response(respond: Option<&Respond>) -> Response {
+    let Some(respond) = respond else {
+        return Response::status(200).body("{}");
+    };
+    respond
+        .headers
+        .iter()
+        .fold(Response::status(respond.status), |r, (n, v)| {
+            r.header(n, bytes(v))
+        })
+}
+
+/// What is wrong with a value, if anything: text is equal, `[a, b]` bounds a number, `{match: t}`
+/// starts with t, null is absent.
+fn mismatch(what: &str, wanted: &Json, found: Option<&Json>) -> Option<String> {
+    let number = |v: &Json| v.as_u64().or_else(|| v.as_str()?.parse().ok());
+    let fits = match (wanted, found) {
+        (Json::Null, found) => found.is_none(),
+        (_, None) => false,
+        (Json::Array(range), Some(found)) if range.len() == 2 && range[0].is_u64() => {
+            let (low, high) = (range[0].as_u64().unwrap(), range[1].as_u64().unwrap());
+            number(found).is_some_and(|n| (low..=high).contains(&n))
+        }
+        (Json::Object(map), Some(found)) => {
+            let start = map["match"].as_str().unwrap();
+            found.as_str().is_some_and(|text| text.starts_with(start))
+        }
+        (wanted, Some(found)) => wanted == found,
+    };
+    let found = found.map_or_else(|| "nothing".to_owned(), Json::to_string);
+    (!fits).then(|| format!("{what}: expected {wanted}, found {found}"))
+}
+
+fn header_mismatches(
+    whose: &str,
+    wanted: &serde_json::Map<String, Json>,
+    found: &Headers,
+) -> Vec<String> {
+    let check = |(name, wanted): (&String, &Json)| {
+        let values = found.all(name);
+        if values.len() > 1 {
+            return Some(format!("{whose} {name} is there {} times", values.len()));
+        }
+        let value = found.text(name).map(Json::String);
+        mismatch(&format!("{whose} {name}"), wanted, value.as_ref())
+    };
+    wanted.iter().filter_map(check).collect()
+}
+
+fn faults(expect: &Expect, exchange: &Exchange) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut equal = |what: &str, wanted: &str, found: Option<String>| {
+        if found.as_deref() != Some(wanted) {
+            faults.push(format!("{what}: expected {wanted}, found {found:?}"));
+        }
+    };
+    if let Some(verdict) = &expect.verdict {
+        equal("verdict", verdict, exchange.state("tollgate_verdict"));
+    }
+    if let Some(code) = expect.grpc {
+        let found = exchange.header("grpc-status");
+        equal("grpc-status", &code.to_string(), found);
+    }
+    if let Some(text) = &expect.text {
+        equal("body", text, Some(exchange.text()));
+    }
+    let empty = Headers::new();
+    let client = exchange.client.as_ref().map_or(&empty, |m| &m.headers);
+    faults.extend(header_mismatches("header", &expect.headers, client));
+    if !expect.body.is_empty() {
+        match serde_json::from_str::<Json>(&exchange.text()) {
+            Ok(body) => {
+                let check = |(name, wanted)| {
+                    let found = body.get::<&String>(name);
+                    mismatch(&format!("body {name}"), wanted, found)
+                };
+                faults.extend(expect.body.iter().filter_map(check));
+            }
+            Err(error) => faults.push(format!("the body is not JSON: {error}")),
+        }
+    }
+    match (&expect.upstream, &exchange.upstream) {
+        (None, _) | (Some(None), None) => {}
+        (Some(None), Some(_)) => faults.push("the upstream was reached".to_owned()),
+        (Some(Some(_)), None) => faults.push("the upstream was not reached".to_owned()),
+        (Some(Some(wanted)), Some(seen)) => {
+            faults.extend(header_mismatches("upstream header", wanted, &seen.headers));
+        }
+    }
+    faults
+}
+
+fn play(story: &Story, wasm: &[u8]) -> Vec<String> {
+    let process = Process::new(wasm).unwrap();
+    let mut vm: Vm = process.vm().unwrap();
+    let config = story.config.to_string();
+    if !vm.configure(config.as_bytes()).unwrap() {
+        let logs: Vec<_> = vm.logs().map(|l| format!("{l:?}")).collect();
+        return vec![format!("the configuration was refused: {logs:?}")];
+    }
+    let start = process.now();
+    let mut faults = Vec::new();
+    for (index, step) in story.steps.iter().enumerate() {
+        process.set_now(start + Duration::from_secs_f64(step.at).as_nanos() as u64);
+        for time in 1..=step.times {
+            let answer = response(step.respond.as_ref());
+            let exchange = vm.exchange(request(&step.send), answer);
+            let mut found = Vec::new();
+            if let Some(trap) = &exchange.trapped {
+                found.push(format!("trapped: {trap:?}"));
+            }
+            if exchange.status() != Some(step.expect.status) {
+                found.push(format!(
+                    "status: expected {}, found {:?}",
+                    step.expect.status,
+                    exchange.status()
+                ));
+            }
+            if time == step.times {
+                found.extend(self::faults(&step.expect, &exchange));
+            }
+            let place = format!(
+                "{}, step {} (at {}), time {time}",
+                story.story,
+                index + 1,
+                step.at
+            );
+            faults.extend(found.into_iter().map(|fault| format!("{place}: {fault}")));
+        }
+    }
+    for (name, wanted) in &story.metrics {
+        let value = process.metric(name).map(|m| Json::from(m.value));
+        faults.extend(mismatch(
+            &format!("{}: metric {name}", story.story),
+            wanted,
+            value.as_ref(),
+        ));
+    }
+    assert!(
+        vm.misuses().is_empty(),
+        "{}: {:?}",
+        story.story,
+        vm.misuses()
+    );
+    faults
+}
+
+#[test]
+fn every_story_is_told_as_written() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../stories");
+    let wasm = filter_wasm();
+    let mut told = 0;
+    let mut faults = Vec::new();
+    let mut files: Vec<_> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .collect();
+    files.sort();
+    for file in files
+        .iter()
+        .filter(|f| f.extension().is_some_and(|e| e == "yaml"))
+    {
+        let text = std::fs::read_to_string(file).unwrap();
+        let mut document: serde_yaml_ng::Value = serde_yaml_ng::from_str(&text).unwrap();
+        document.apply_merge().unwrap();
+        let stories: Vec<Story> = serde_yaml_ng::from_value(document)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        for story in &stories {
+            told += 1;
+            faults.extend(play(story, &wasm));
+        }
+    }
+    assert!(told > 0, "no stories in {}", folder.display());
+    assert!(
+        faults.is_empty(),
+        "{} faults in {told} stories:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+}
