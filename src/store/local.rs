@@ -136,26 +136,33 @@ impl<M: Memory> Local<M> {
             }
             Subject::Anonymous { address, .. } => return self.address(address, ask),
         };
-        let watched = ask.penalty.strictness == Strictness::Watched;
         let [scope, tenant, _] = parts;
+        let first = self.hash(ask.shadow, &parts);
         Owner {
             scope: Scope::Key,
             page: self.hash(ask.shadow, &[scope, tenant]),
-            first: self.hash(ask.shadow, &parts),
-            penalty: self.hash(ask.shadow || watched, &parts),
+            first,
+            penalty: self.held_apart(ask, &parts).unwrap_or(first),
         }
     }
 
     fn address(&self, address: &Address, ask: &Ask) -> Owner {
-        let watched = ask.penalty.strictness == Strictness::Watched;
         let key = address.key();
-        let page = self.hash(ask.shadow, &[b"ip", &key]);
+        let parts: [&[u8]; 2] = [b"ip", &key];
+        let first = self.hash(ask.shadow, &parts);
         Owner {
             scope: Scope::Ip,
-            page,
-            first: page,
-            penalty: self.hash(ask.shadow || watched, &[b"ip", &key]),
+            page: first,
+            first,
+            penalty: self.held_apart(ask, &parts).unwrap_or(first),
         }
+    }
+
+    /// The hash of what is held against an owner, where it is kept apart from his buckets: a watched
+    /// box is in shadow though his requests are not.
+    fn held_apart(&self, ask: &Ask, parts: &[&[u8]]) -> Option<u128> {
+        let apart = ask.penalty.strictness == Strictness::Watched && !ask.shadow;
+        apart.then(|| self.hash(true, parts))
     }
 
     /// Takes one point from an address's `ip_limit`: its level after that, or how long to wait.

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use tollgate_config::{Limit, Millis, Points, Seconds};
 
 use super::{Level, Meter};
+use crate::testing::meter;
 
 fn limit(points: u64, per: u64, burst: u64) -> Limit {
     Limit {
@@ -11,10 +12,6 @@ fn limit(points: u64, per: u64, burst: u64) -> Limit {
         per: Seconds(per),
         burst: Points(burst),
     }
-}
-
-fn meter(points: u64, per: u64, burst: u64) -> Meter {
-    Meter::new(limit(points, per, burst))
 }
 
 fn at(level: &Level, meter: &Meter, now: u64) -> Level {

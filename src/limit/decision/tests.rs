@@ -1,23 +1,16 @@
 //! Tests of `decision`.
 
 use proptest::prelude::*;
-use tollgate_config::{Limit, Millis, Points, Seconds};
+use tollgate_config::Millis;
 
 use super::{Bucket, Holding, Outcome, Penalty, Strictness};
 use crate::limit::bucket::{Level, Meter};
 use crate::limit::penalty::{Lockout, Record, Terms};
 use crate::limit::promise::Promise;
+use crate::testing::meter;
 
 const NOW: Millis = Millis(10_000_000);
 const MINUTE: u64 = 60_000;
-
-fn meter(points: u64, per: u64, burst: u64) -> Meter {
-    Meter::new(Limit {
-        points: Points(points),
-        per: Seconds(per),
-        burst: Points(burst),
-    })
-}
 
 fn bucket(meter: Meter, left: u64, cost: u64) -> Bucket {
     Bucket {

@@ -1,20 +1,12 @@
 //! Tests of `promise`: the formula, by hand and against whole numbers.
 
 use proptest::prelude::*;
-use tollgate_config::{Limit, Millis, Points, Seconds};
+use tollgate_config::Millis;
 
 use super::{Promise, Promised};
-use crate::limit::bucket::Meter;
+use crate::testing::meter;
 
 const GRACE: Millis = Millis(1000);
-
-fn meter(points: u64, per: u64, burst: u64) -> Meter {
-    Meter::new(Limit {
-        points: Points(points),
-        per: Seconds(per),
-        burst: Points(burst),
-    })
-}
 
 /// A moment in milliseconds, as a promise.
 fn moment(ms: u64) -> Promise {
