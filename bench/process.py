@@ -21,15 +21,17 @@ def on_cores(cores: list[int], command: list[str]) -> list[str]:
 
 
 class Envoy:
-    """One worker. A context manager: leaving it stops the process."""
+    """One worker, unless told otherwise. A context manager: leaving it stops the process."""
 
-    def __init__(self, binary: str, name: str, bootstrap: dict, cores: list[int], directory: Path) -> None:
+    def __init__(
+        self, binary: str, name: str, bootstrap: dict, cores: list[int], directory: Path, workers: int = 1
+    ) -> None:
         self.name = name
         config = directory / f"{name}.json"
         config.write_text(json.dumps(bootstrap, indent=1))
         self._log = directory / f"{name}.log"
         self._admin_file = directory / f"{name}.admin"
-        command = [binary, "--config-path", str(config), "--concurrency", "1", "--disable-hot-restart"]
+        command = [binary, "--config-path", str(config), "--concurrency", str(workers), "--disable-hot-restart"]
         command += ["--log-level", "warning", "--log-path", str(self._log)]
         command += ["--admin-address-path", str(self._admin_file)]
         self._process = subprocess.Popen(
@@ -62,6 +64,13 @@ class Envoy:
         # The name in parentheses may hold anything; what follows the last one is fields 3 and on.
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+    def resident(self) -> int:
+        """The memory it holds, in bytes."""
+        for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise SystemExit(f"error: the kernel does not tell how much memory Envoy ({self.name}) holds")
 
     def stop(self) -> None:
         if self._process.poll() is None:

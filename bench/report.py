@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from bootstrap import BACKENDS, Target
+from bounds import Footprint, Hot
 from load import CLOSED_CONNECTIONS, OPEN_CONNECTIONS, Sample
 from scenarios import NONE, NOOP
 
@@ -26,6 +27,8 @@ class Results:
     full: Samples
     fixed: Samples
     counters: dict[str, int]
+    flood: list[Footprint]
+    hot: list[Hot]
 
 
 def render(results: Results) -> str:
@@ -36,6 +39,8 @@ def render(results: Results) -> str:
         parts += [f"## {title}", f"Full load, {CLOSED_CONNECTIONS} connections:", _full_load(results.full, targets)]
         rate = f"{results.rates[backend]:,} requests a second"
         parts += [f"{rate}, at most {OPEN_CONNECTIONS} at once:", _fixed_rate(results.fixed, targets)]
+    parts += ["## Memory under a flood of keys", _FLOOD, _memory(results.flood)]
+    parts += ["## One hot key on several workers", _HOT, _contention(results.hot)]
     return "\n\n".join([*parts, "## What was counted", _counted(results.counters), _METHOD]) + "\n"
 
 
@@ -122,6 +127,21 @@ def _counted(counters: dict[str, int]) -> str:
     return _table(["by Tollgate, warm-up included", ""], lines)
 
 
+def _memory(flood: list[Footprint]) -> str:
+    rows = [[f"{at.keys:,}", f"{at.resident / 2**20:.1f}", f"{at.evictions:,}"] for at in flood]
+    return _table(["distinct keys so far", "resident MiB", "entries evicted"], rows)
+
+
+def _contention(hot: list[Hot]) -> str:
+    rows = [
+        [str(at.workers), f"{at.requests:,}", f"{at.admitted:,}", f"{at.allowed:,.0f}", f"{at.admitted / at.allowed:.4f}"]
+        + [f"{at.retries:,}", f"{at.contended:,}"]
+        for at in hot
+    ]
+    head = ["workers", "requests", "admitted", "burst + rate × time", "÷", "swaps tried again", "given up (429)"]
+    return _table(head, rows)
+
+
 def _named(targets: list[Target], scenario: str) -> Target:
     return next(target for target in targets if target.scenario.name == scenario)
 
@@ -169,6 +189,14 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 _INTRODUCTION = """\
 Made by `make bench`. What a filter costs on one Envoy worker, next to no filter and to a Wasm filter that does
 nothing. Absolute numbers are those of one machine; take the ratios."""
+
+_FLOOD = """\
+Every request has a key that was never seen, sixteen keys to a tenant, and `store.memory` is its default, 16 MiB. Full
+pages evict what matters least, so the proxy grows while pages fill for the first time, and then no more."""
+
+_HOT = """\
+All workers share the key's page and change it by compare-and-swap. What is admitted is what the limit allows, however
+many ask: a swap that lost is tried again, and one that lost too often is a 429 that debits nothing."""
 
 _METHOD = """\
 ## How it was measured

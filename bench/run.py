@@ -1,7 +1,7 @@
 """The benchmark: starts the Envoys, measures every target in every round, writes the report.
 
 Options come from the environment: ROUNDS, BENCH_SECONDS (of one measurement), RATE (of the fixed rate; by
-default half of what the slowest target took while warming up), QUICK=1, REPORT.
+default half of what the slowest target took while warming up), KEYS (of the flood), QUICK=1, REPORT.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import bounds
 import report
 import traffic
 from bootstrap import BACKENDS, UPSTREAM, Target, under_test, upstream
@@ -37,6 +38,7 @@ def main() -> None:
     rounds = _number("ROUNDS", 2 if quick else 10, least=1)
     seconds = _number("BENCH_SECONDS", 1 if quick else 2, least=1)
     wanted_rate = _number("RATE", 0)
+    keys = _number("KEYS", 20_000 if quick else 1_000_000, least=10)
 
     every = scenarios(options.noop.resolve(), options.tollgate.resolve())
     targets = [Target(scenario, backend) for backend in BACKENDS for scenario in every]
@@ -58,7 +60,10 @@ def main() -> None:
                 full, fixed = _measure(load, targets, rates, rounds, seconds)
                 counters = envoy.counters("wasmcustom.tollgate_")
 
-    results = report.Results(facts, targets, rates, full, fixed, counters)
+        flood = bounds.memory(options.envoy, options.tollgate, keys, directory, _say)
+        hot = [bounds.contention(options.envoy, options.tollgate, n, 3, directory, _say) for n in (1, 2, 4)]
+
+    results = report.Results(facts, targets, rates, full, fixed, counters, flood, hot)
     path = Path(os.environ.get("REPORT") or "bench/report.md")
     path.write_text(report.render(results))
     print()

@@ -44,6 +44,19 @@ def scenarios(noop: Path, tollgate: Path) -> list[Scenario]:
     ]
 
 
+def flooded(tollgate: Path) -> Scenario:
+    """Every request has a key that was never seen."""
+    return Scenario("flood", "a flood of keys", [_wasm("flood", tollgate, _tollgate())])
+
+
+def hot(tollgate: Path) -> tuple[Scenario, float, float]:
+    """One key that everybody asks for, with what it is refilled by in a second and what it holds."""
+    rate, burst = 500, 2000
+    key = {"points": rate, "per": "1s", "burst": burst}
+    config = _tollgate(key=key) | {"penalty_box": {"mode": "off"}}
+    return Scenario("hot", "one hot key", [_wasm("hot", tollgate, config)]), rate, burst
+
+
 def _wasm(name: str, code: Path, configuration: dict) -> dict:
     """A Wasm filter with a VM, and so with state, of its own."""
     return {
