@@ -10,6 +10,7 @@ use crate::limit::{bucket::Meter, decision::Strictness, penalty::Terms};
 use crate::verdict::{Boxed, Verdict};
 
 pub mod local;
+pub mod script;
 
 /// Whom a request counts against, and their limits.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,6 +16,7 @@ mod read;
 mod reader;
 mod route;
 mod router;
+mod store;
 mod substitute;
 mod tier;
 mod tree;
@@ -28,6 +29,7 @@ pub use limit::Limit;
 pub use penalty::{BoxMode, PenaltyBox};
 pub use route::{Cost, IdempotencyKey, OnStoreFailure, Route, RouteId, WhenRange};
 pub use router::Router;
+pub use store::{Breaker, Front, Redis, Secret, Share, StoreKind, Topology};
 pub use tier::{Penalty, Tier, TierId};
 pub use units::{Bytes, Millis, Points, Seconds};
 
@@ -44,6 +46,8 @@ pub enum Mode {
 /// Where state lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
+    /// Which store decides.
+    pub kind: StoreKind,
     /// Bytes of the proxy's shared memory that local state may take, 16 MiB by default.
     pub memory: Bytes,
 }
@@ -73,8 +77,8 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// Finds the first route of a method and path.
     pub router: Router,
-    /// Share of each limit that the degraded limiter grants, 0.25 by default; in (0, 1].
-    pub degraded_share: f64,
+    /// Share of each limit that the degraded limiter grants, 0.25 by default.
+    pub degraded_share: Share,
     /// Which rate limit headers are sent.
     pub headers: Headers,
     /// How problem documents are named.

@@ -12,6 +12,7 @@ mod tier;
 mod warn;
 
 use crate::{
+    Share,
     Config, Mode,
     error::{ConfigError, ConfigErrors},
     reader::{At, Reader},
@@ -96,7 +97,7 @@ fn root(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Config> {
     let routes = fields.optional(reader, "routes", Vec::new(), |reader, at| {
         route::read(reader, at, &bursts)
     });
-    let degraded_share = fields.optional(reader, "degraded", 0.25, degraded);
+    let degraded_share = fields.optional(reader, "degraded", Share(250_000), degraded);
     let headers = fields.optional(reader, "headers", headers::default(), headers::read);
     let problem = fields.optional(
         reader,
@@ -132,7 +133,8 @@ fn mode(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Mode> {
     reader.choice(at, &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow)])
 }
 
-fn degraded(reader: &mut Reader<'_>, at: &At<'_>) -> Option<f64> {
+fn degraded(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Share> {
     let fields = reader.fields(at, &["share"])?;
-    fields.optional(reader, "share", 0.25, Reader::share)
+    let share = fields.optional(reader, "share", 0.25, Reader::share)?;
+    Some(Share(((share * 1e6).round() as u32).max(1)))
 }

@@ -1,13 +1,14 @@
 //! `store`: where state lives.
 
 use crate::{
-    Store,
+    Store, StoreKind,
     reader::{At, Reader},
     units::Bytes,
 };
 
 /// `store` where it is not given.
 pub(super) const DEFAULT: Store = Store {
+    kind: StoreKind::Local,
     memory: Bytes(16 << 20),
 };
 
@@ -18,5 +19,8 @@ pub(super) fn read(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Store> {
     });
     let memory = fields.optional(reader, "memory", DEFAULT.memory, Reader::size);
     kind?;
-    Some(Store { memory: memory? })
+    Some(Store {
+        kind: StoreKind::Local,
+        memory: memory?,
+    })
 }

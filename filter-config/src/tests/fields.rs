@@ -3,7 +3,7 @@
 use super::{errors, no_env, parse};
 use crate::{
     BoxMode, Config, Cost, Dialect, IdSource, IdempotencyKey, Limit, Millis, Mode, OnStoreFailure,
-    Penalty, Points, RouteId, Seconds, Source, TierId, WhenRange,
+    Penalty, Points, RouteId, Seconds, Share, Source, TierId, WhenRange,
 };
 
 fn limit(points: u64, per: u64, burst: u64) -> Limit {
@@ -39,7 +39,7 @@ fn the_empty_object_has_the_defaults_of_the_reference() {
     let levels = [300_000, 3_600_000, 86_400_000].map(Millis);
     assert_eq!(config.penalty_box.levels, levels);
     assert_eq!(config.penalty_box.anonymous_max_level, 1);
-    assert_eq!(config.degraded_share, 0.25);
+    assert_eq!(config.degraded_share, Share(250_000));
     assert_eq!(config.headers.dialect, Dialect::Draft03);
     assert_eq!(config.headers.retry_after_date_from, None);
     assert_eq!(
@@ -235,7 +235,7 @@ fn the_environment_fills_any_string_and_is_read_as_what_the_field_needs() {
     assert_eq!(config.ip_limit, Some(limit(7, 60, 9)));
     assert_eq!(config.anonymous, limit(9, 3600, 9));
     assert_eq!(config.route(b"GET", b"/v1/reports").0, RouteId(0));
-    assert_eq!(config.degraded_share, 1.0);
+    assert_eq!(config.degraded_share, Share(1_000_000));
 }
 
 #[test]
