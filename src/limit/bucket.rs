@@ -11,6 +11,9 @@ use tollgate_config::{Limit, Millis};
 /// ordinary difference between workers that read the clock before they got the bucket.
 const CLOCK_SET_BACK: Millis = Millis(1000);
 
+/// No more units than this are counted. Redis' script counts in doubles, which are exact up to here.
+const MOST: u64 = 1 << 53;
+
 /// A limit in its own units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meter {
@@ -147,7 +150,7 @@ impl Level {
         } else {
             let units = u128::from(self.spent) * u128::from(meter.unit);
             let units = units.div_ceil(u128::from(self.unit.max(1)));
-            u64::try_from(units).unwrap_or(u64::MAX)
+            u64::try_from(units).unwrap_or(u64::MAX).min(MOST)
         };
         let at = if self.clock_set_back(now) {
             now
@@ -173,8 +176,9 @@ impl Level {
     #[must_use]
     pub const fn take(self, points: u64) -> Self {
         let units = points.saturating_mul(self.unit);
+        let spent = self.spent.saturating_add(units);
         Self {
-            spent: self.spent.saturating_add(units),
+            spent: if spent > MOST { MOST } else { spent },
             ..self
         }
     }

@@ -98,6 +98,17 @@ impl Bucket {
     }
 }
 
+impl Penalty {
+    /// Strikes that are still allowed; all of them where none are counted.
+    #[must_use]
+    pub fn strikes_left(&self, now: Millis) -> u32 {
+        match self.strictness {
+            Strictness::Off => self.terms.strikes,
+            _ => self.record.strikes_left(&self.terms, now),
+        }
+    }
+}
+
 impl Holding {
     /// Decides a request at `now` and changes what is held accordingly.
     pub fn decide(&mut self, now: Millis) -> Outcome {

@@ -8,6 +8,10 @@ use tollgate_config::Millis;
 
 use super::bucket::Meter;
 
+/// No promise goes further than this many microseconds, 71 years: Redis' script counts in doubles, and
+/// sums of a few such times must stay exact.
+const FAR: u64 = 1 << 51;
+
 /// The last moment promised, in microseconds: at high rates a promise is a fraction of a millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Promise(pub u64);
@@ -37,7 +41,7 @@ impl Promise {
         let now_us = now.0.saturating_mul(1000);
         let outstanding = self.0.saturating_sub(now_us);
         let units = |points: u64| points.saturating_mul(meter.unit()).saturating_mul(1000);
-        let whole = units(meter.burst()) / meter.refill();
+        let whole = (units(meter.burst()) / meter.refill()).min(FAR);
         let beyond = whole.saturating_add(grace.0.saturating_mul(1000));
         // The last promise of these terms is at most one more bucket beyond. One that is further away
         // was made under a slower limit, or before the clock was set back: it binds nobody.
@@ -51,8 +55,8 @@ impl Promise {
                 beyond: true,
             };
         }
-        let step = units(cost).div_ceil(meter.refill());
-        let own = now_us.saturating_add(own_wait.0.saturating_mul(1000));
+        let step = units(cost).div_ceil(meter.refill()).min(FAR);
+        let own = now_us.saturating_add(own_wait.0.saturating_mul(1000).min(FAR));
         let at = own.max(self.0.saturating_add(step));
         Promised {
             last: Self(at),

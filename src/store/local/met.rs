@@ -101,12 +101,7 @@ impl Met {
             Some(wait) => Verdict::Throttled(Throttled {
                 standings,
                 wait,
-                strikes_left: Some(
-                    holding
-                        .penalty
-                        .record
-                        .strikes_left(&holding.penalty.terms, now),
-                ),
+                strikes_left: Some(holding.penalty.strikes_left(now)),
                 would_box: would_box.map(|lockout| (self.scope, lockout)),
             }),
         }

@@ -1,0 +1,446 @@
+-- Tollgate: decides a batch of requests in one atomic step.
+--
+-- KEYS  Every key that the batch touches, each once, in any order. A question names them by their place
+--       (0: it has none). With Redis Cluster all of a call are under one hash tag; without, any.
+--         rl:{t:T}:tb:K  rl:{ip:I}:an    hash    the bucket that promises, and the times of what is held against its owner
+--         rl:{t:T}:tb    rl:{ip:I}:tb    hash    the bucket that must hold the cost as well
+--         pb:{..}:box[:K]                string  the box in force, value = level; gone when an operator releases it
+--         pb:{..}:strikes[:K]            string  strikes in the running window
+--         pb:{..}:off[:K]                string  offenses
+-- ARGV  1        the version of this interface: 1
+--       2        'store': decide by Redis' clock. 'given': by the next argument, whatever it is (tests, simulations)
+--       3        the caller's time, in milliseconds since 1970
+--       4        P, how many terms follow
+--       5..4+P   terms, one for each kind of subject in the batch, numbers apart by spaces:
+--                grace strikes within memory level_1 level_2 level_3 max_level   (times in ms)
+--                and refill unit burst of the first bucket, of the second, and of ip_limit (0 0 0: there is none)
+--       then     questions, numbers apart by spaces:
+--                step terms cost second_cost strictness first second ip held box strikes off
+--                step: 0 whole, 1 address, 2 owner, 3 give back, 4 undo; strictness: 0 off, 1 enforced, 2 watched;
+--                held: the hash with the times of box, strikes and offenses: the first bucket's, or, where these are
+--                in shadow though the buckets are not, that of the first bucket in shadow
+-- Reply A list of strings: 'tollgate 1', then one for each question, in order, numbers apart by spaces, time first:
+--         a now first second ip                               allowed: units spent after it (-1: not met)
+--         t now first wait second wait ip wait left level until   throttled: units spent, the real waits, the wait to
+--                                                             tell, strikes left, a watched box that it tripped (0 0: none)
+--         b now level until tripped                           boxed
+--         i now ip wait told                                  the address has too few points
+--         p now ip                                            the address let it pass
+--         d now                                               given back
+--
+-- A bucket counts what is spent, in units in which both a point and a millisecond of refill are whole numbers, so
+-- nothing is rounded; Lua's numbers are exact up to 2^53, and every step below stays within that. The same
+-- arithmetic, with the reasons for it, is in src/limit/*.rs; a test compares the two on random sequences.
+--
+-- Every write sets a time to live: until the bucket is full and nothing is promised or held, and a minute.
+
+local floor, fmod, max, min = math.floor, math.fmod, math.max, math.min
+
+local MOST = 9007199254740992 -- 2^53: no more units are counted
+local FAR = 2251799813685248 -- 2^51 us, 71 years: no promise goes further
+local SET_BACK = 1000 -- a clock behind by more than this was set back (ms)
+local SLACK = 60000 -- buckets are kept beyond their use by this (ms)
+local ENFORCED = 1
+local WHOLE, ADDRESS, OWNER, GIVE_BACK = 0, 1, 2, 3
+
+if ARGV[1] ~= '1' then
+  return redis.error_reply('ERR tollgate: this script speaks version 1, and was asked in version ' .. tostring(ARGV[1]))
+end
+
+local given = ARGV[2] == 'given'
+-- Keys expire by Redis' clock: under another one they are to be there until that says otherwise.
+local spare = given and 3600000 or 0
+local now = tonumber(ARGV[3])
+local borrowed = false -- the clock is the caller's, since Redis does not tell its own
+if not given then
+  local time = redis.pcall('TIME')
+  if time.err then
+    borrowed = true
+  else
+    now = time[1] * 1000 + floor(time[2] / 1000)
+  end
+end
+
+-- Numbers ----------------------------------------------------------------------------------------------------------
+
+local function numbers(text)
+  local list = {}
+  for number in string.gmatch(text, '%S+') do
+    list[#list + 1] = tonumber(number)
+  end
+  return list
+end
+
+-- x / y, rounded down and up: x / y itself would round to the nearest.
+local function down(x, y)
+  return (x - fmod(x, y)) / y
+end
+
+local function up(x, y)
+  local rest = fmod(x, y)
+  local whole = (x - rest) / y
+  if rest > 0 then
+    return whole + 1
+  end
+  return whole
+end
+
+-- ceil(x * new / old), where x * new may be beyond 2^53: whole points first, then the rest in two halves.
+local function in_units(x, old, new)
+  local rest = fmod(x, old)
+  local high, low = floor(new / 65536), fmod(new, 65536)
+  local upper = rest * high
+  local lower = fmod(upper, old) * 65536 + rest * low
+  return min(MOST, (x - rest) / old * new + down(upper, old) * 65536 + up(lower, old))
+end
+
+-- Microseconds in which so many units refill, rounded down and up.
+local function micros_down(units, refill)
+  local rest = fmod(units, refill)
+  return min(FAR, (units - rest) / refill * 1000 + down(rest * 1000, refill))
+end
+
+local function micros_up(units, refill)
+  local rest = fmod(units, refill)
+  return min(FAR, (units - rest) / refill * 1000 + up(rest * 1000, refill))
+end
+
+-- State: read once a call, written once at its end ----------------------------------------------------------------
+
+local buckets, strings = {}, {}
+
+-- s units spent, u units a point, r units refilled a millisecond, a as of when (ms), p last promise (us); and when a
+-- box (b), the strikes' window (w) and the memory of offenses (m) end.
+local function bucket(index)
+  local held = buckets[index]
+  if not held then
+    local f = redis.call('HMGET', KEYS[index], 's', 'u', 'r', 'a', 'p', 'b', 'w', 'm')
+    held = { p = tonumber(f[5]) or 0, b = tonumber(f[6]), w = tonumber(f[7]), m = tonumber(f[8]) }
+    local s, u, r, a = tonumber(f[1]), tonumber(f[2]), tonumber(f[3]), tonumber(f[4])
+    if s and u and r and a and u >= 1 and r >= 1 then
+      held.s, held.u, held.r, held.a = s, u, r, a
+    end
+    buckets[index] = held
+  end
+  return held
+end
+
+-- A level or a counter; false: there is none.
+local function value(index)
+  local found = strings[index]
+  if not found then
+    found = { value = tonumber(redis.call('GET', KEYS[index]) or nil) or false }
+    strings[index] = found
+  end
+  return found.value
+end
+
+local function set(index, to, ends)
+  strings[index] = { value = to, ends = ends, changed = true }
+end
+
+-- Buckets ----------------------------------------------------------------------------------------------------------
+
+-- What is spent of a bucket under a meter, and as of when.
+local function kept(held, meter, at)
+  if not held.s then
+    return 0, at
+  end
+  local since = held.a
+  if since > at + SET_BACK then
+    since = at
+  end
+  if held.u == meter.unit then
+    return held.s, since
+  end
+  return in_units(held.s, held.u, meter.unit), since
+end
+
+-- What a client sees of it: refilled, and no emptier than empty.
+local function seen(held, meter, at)
+  local spent, since = kept(held, meter, at)
+  return max(0, min(spent, meter.capacity) - max(0, at - since) * meter.refill)
+end
+
+-- How long until it holds a cost (ms).
+local function wait_for(held, meter, at, cost)
+  local short = cost * meter.unit - (meter.capacity - seen(held, meter, at))
+  if short <= 0 then
+    return 0
+  end
+  return up(short, meter.refill)
+end
+
+local function store(held, meter, spent, since)
+  held.s, held.u, held.r, held.a, held.changed = spent, meter.unit, meter.refill, since, true
+end
+
+local function keep(held, meter, at)
+  local spent, since = kept(held, meter, at)
+  store(held, meter, spent, since)
+end
+
+local function pay(held, meter, at, cost)
+  local spent, since = kept(held, meter, at)
+  spent = max(0, spent - max(0, at - since) * meter.refill)
+  store(held, meter, min(MOST, spent + cost * meter.unit), max(since, at))
+end
+
+local function give_back(held, meter, at, cost)
+  local spent, since = kept(held, meter, at)
+  store(held, meter, max(0, spent - cost * meter.unit), since)
+end
+
+-- Promises ---------------------------------------------------------------------------------------------------------
+
+-- Promises a refused request its moment: the wait to tell (ms), and whether more than a bucket was promised already.
+local function promise(held, meter, at, own, cost, grace)
+  local at_us = at * 1000
+  local whole = micros_down(meter.capacity, meter.refill)
+  local beyond = whole + grace * 1000
+  local outstanding = max(0, held.p - at_us)
+  if outstanding > beyond + whole then
+    -- Made under a slower limit, or before the clock was set back.
+    held.p, outstanding = 0, 0
+  end
+  if outstanding > beyond then
+    return up(outstanding, 1000), true
+  end
+  held.p = max(at_us + min(FAR, own * 1000), held.p + micros_up(cost * meter.unit, meter.refill))
+  return up(held.p - at_us, 1000), false
+end
+
+-- The penalty box --------------------------------------------------------------------------------------------------
+
+-- Level and end of the box in force.
+local function lockout(question, held, at)
+  local level = value(question.box)
+  if not level then
+    return nil
+  end
+  local ends = held.b
+  if not ends or (ends <= at and not given) then
+    -- Somebody else set it, or set it anew: to the end of the key. One without an end is told for a while.
+    local left = redis.call('PTTL', KEYS[question.box])
+    ends = at + (left >= 0 and left or 60000)
+  end
+  if ends > at then
+    return level, ends
+  end
+end
+
+local function strikes_in_window(question, held, at)
+  local ends = held.w
+  if ends and (ends <= at or ends > at + question.terms.within) then
+    return 0
+  end
+  return value(question.strikes) or 0
+end
+
+-- Counts a strike; level and end of the box that it trips.
+local function strike(question, held, at)
+  local terms = question.terms
+  local strikes = strikes_in_window(question, held, at)
+  if strikes == 0 then
+    held.w = at + terms.within
+  end
+  strikes = strikes + 1
+  held.changed = true
+  if strikes < terms.strikes then
+    set(question.strikes, strikes, held.w or at + terms.within)
+    return nil
+  end
+  local remembered = held.m
+  local offenses = 1
+  if not remembered or remembered > at then
+    offenses = (value(question.off) or 0) + 1
+  end
+  local level = max(1, min(offenses, 3, terms.max_level))
+  local ends = at + terms.levels[level]
+  set(question.strikes, false)
+  set(question.off, offenses, at + terms.memory)
+  set(question.box, level, ends)
+  held.w, held.m, held.b = 0, at + terms.memory, ends
+  return level, ends
+end
+
+-- One question -----------------------------------------------------------------------------------------------------
+
+local function reply(kind, ...)
+  local parts = { kind }
+  for _, number in ipairs({ ... }) do
+    parts[#parts + 1] = string.format('%.0f', number)
+  end
+  return table.concat(parts, ' ')
+end
+
+local function terms_of(text)
+  local n = numbers(text)
+  local function meter(first)
+    return n[first] > 0 and { refill = n[first], unit = n[first + 1], capacity = n[first + 1] * n[first + 2] }
+  end
+  return {
+    grace = n[1], strikes = n[2], within = n[3], memory = n[4],
+    levels = { n[5], n[6], n[7] }, max_level = n[8],
+    first = meter(9), second = meter(12), ip = meter(15),
+  }
+end
+
+local function question_of(text, terms)
+  local n = numbers(text)
+  return {
+    step = n[1], terms = terms[n[2]], cost = n[3], second_cost = n[4], strictness = n[5],
+    first = n[6], second = n[7], ip = n[8], held = n[9], box = n[10], strikes = n[11], off = n[12],
+  }
+end
+
+-- Redis does not tell the time, so several callers' clocks meet: time never goes back behind what it was for anyone
+-- this question is about.
+local function time_for(question)
+  local at = now
+  if borrowed then
+    for _, index in ipairs({ question.first, question.second, question.ip }) do
+      if index > 0 then
+        at = max(at, bucket(index).a or 0)
+      end
+    end
+  end
+  return at
+end
+
+local function decide(question)
+  local at, terms, cost = time_for(question), question.terms, question.cost
+  local ip = question.ip > 0 and bucket(question.ip)
+  local first = question.first > 0 and bucket(question.first)
+  local second = question.second > 0 and bucket(question.second)
+  local held = question.held > 0 and bucket(question.held)
+
+  if question.step > OWNER then
+    if ip then
+      give_back(ip, terms.ip, at, 1)
+    end
+    if question.step ~= GIVE_BACK then
+      give_back(first, terms.first, at, cost)
+      if second then
+        give_back(second, terms.second, at, question.second_cost)
+      end
+    end
+    return reply('d', at)
+  end
+
+  local level, ends
+  if held then
+    level, ends = lockout(question, held, at)
+    if level and question.strictness == ENFORCED then
+      return reply('b', at, level, ends, 0)
+    end
+  end
+
+  local own, other = 0, 0
+  if first then
+    own = wait_for(first, terms.first, at, cost)
+    other = second and wait_for(second, terms.second, at, question.second_cost) or 0
+  end
+
+  if ip then
+    local wait = wait_for(ip, terms.ip, at, 1)
+    if wait > 0 then
+      return reply('i', at, seen(ip, terms.ip, at), wait, max(wait, own, other))
+    end
+    pay(ip, terms.ip, at, 1)
+    if question.step == ADDRESS then
+      return reply('p', at, seen(ip, terms.ip, at))
+    end
+  end
+  local function left_of(held, meter)
+    return held and seen(held, meter, at) or -1
+  end
+
+  local set_back = first.s and first.a > at + SET_BACK
+  if set_back then
+    first.p = 0
+  end
+  local real = max(own, other)
+  if real == 0 then
+    pay(first, terms.first, at, cost)
+    if second then
+      pay(second, terms.second, at, question.second_cost)
+    end
+    return reply('a', at, seen(first, terms.first, at), left_of(second, terms.second), left_of(ip, terms.ip))
+  end
+
+  keep(first, terms.first, at)
+  if second then
+    keep(second, terms.second, at)
+  end
+  if ip then
+    give_back(ip, terms.ip, at, 1)
+  end
+  local told, beyond = promise(first, terms.first, at, own, cost, terms.grace)
+  local tripped, tripped_ends
+  -- In a watched box nothing would have been decided, so nothing more is held.
+  if beyond and held and not level then
+    tripped, tripped_ends = strike(question, held, at)
+  end
+  if tripped and question.strictness == ENFORCED then
+    first.p = 0
+    return reply('b', at, tripped, tripped_ends, 1)
+  end
+  local left = terms.strikes
+  if held then
+    left = max(0, terms.strikes - strikes_in_window(question, held, at))
+  end
+  return reply('t', at, seen(first, terms.first, at), own, left_of(second, terms.second), other,
+    left_of(ip, terms.ip), max(told, real), left, tripped or 0, tripped_ends or 0)
+end
+
+-- The batch --------------------------------------------------------------------------------------------------------
+
+local terms = {}
+local count = tonumber(ARGV[4])
+for i = 1, count do
+  terms[i] = terms_of(ARGV[4 + i])
+end
+local answers = { 'tollgate 1' }
+for i = 5 + count, #ARGV do
+  answers[#answers + 1] = decide(question_of(ARGV[i], terms))
+end
+
+for index, held in pairs(buckets) do
+  if held.changed then
+    local useful = up(held.p, 1000)
+    local fields = { 'p', held.p }
+    if held.s then
+      useful = max(useful, held.a + up(held.s, held.r))
+    end
+    for _, name in ipairs({ 's', 'u', 'r', 'a' }) do
+      if held[name] then
+        fields[#fields + 1] = name
+        fields[#fields + 1] = held[name]
+      end
+    end
+    for _, name in ipairs({ 'b', 'w', 'm' }) do
+      if held[name] then
+        fields[#fields + 1] = name
+        fields[#fields + 1] = held[name]
+        useful = max(useful, held[name])
+      end
+    end
+    for i = 2, #fields, 2 do
+      fields[i] = string.format('%.0f', fields[i])
+    end
+    redis.call('HSET', KEYS[index], unpack(fields))
+    redis.call('PEXPIRE', KEYS[index], string.format('%.0f', max(0, useful - now) + SLACK + spare))
+  end
+end
+for index, found in pairs(strings) do
+  if found.changed then
+    if found.value then
+      local left = max(1, found.ends - now) + spare
+      redis.call('SET', KEYS[index], string.format('%.0f', found.value), 'PX', string.format('%.0f', left))
+    else
+      redis.call('DEL', KEYS[index])
+    end
+  end
+end
+return answers
