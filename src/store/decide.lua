@@ -219,12 +219,15 @@ local function lockout(question, held, at)
     return nil
   end
   local ends = held.b
-  if not ends or (ends <= at and not given) then
-    -- Somebody else set it, or set it anew: to the end of the key. One without an end is told for a while.
+  if not given then
+    -- Whoever set the key last says when it ends: an operator, perhaps. One without an end is told for a while.
     local left = redis.call('PTTL', KEYS[question.box])
-    ends = at + (left >= 0 and left or 60000)
+    local expires = at + (left >= 0 and left or 60000)
+    if not strings[question.box].changed and (not ends or math.abs(expires - ends) > 1000) then
+      ends = expires
+    end
   end
-  if ends > at then
+  if ends and ends > at then
     return level, ends
   end
 end
