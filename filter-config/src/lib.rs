@@ -16,6 +16,7 @@ mod read;
 mod reader;
 mod route;
 mod router;
+mod share;
 mod store;
 mod substitute;
 mod tier;
@@ -29,7 +30,8 @@ pub use limit::Limit;
 pub use penalty::{BoxMode, PenaltyBox};
 pub use route::{Cost, IdempotencyKey, OnStoreFailure, Route, RouteId, WhenRange};
 pub use router::Router;
-pub use store::{Breaker, Front, Redis, Secret, Share, StoreKind, Topology};
+pub use share::Share;
+pub use store::{Breaker, Front, Redis, Secret, StoreKind, Topology};
 pub use tier::{Penalty, Tier, TierId};
 pub use units::{Bytes, Millis, Points, Seconds};
 

@@ -17,6 +17,16 @@ pub struct Limit {
 }
 
 impl Limit {
+    /// Up to here every whole number is one of its own, in any store's arithmetic: a script of
+    /// Redis calculates in doubles.
+    pub(crate) const MOST_UNITS: u64 = 1 << 53;
+
+    /// Whether a full bucket is counted exactly.
+    pub(crate) const fn is_exact(&self) -> bool {
+        let (_, units_a_point) = self.unit();
+        self.burst.0.saturating_mul(units_a_point) <= Self::MOST_UNITS
+    }
+
     /// Refill in units a millisecond, and units a point: the smallest whole numbers in which this
     /// rate is exact. `3000 per 60s` is 1 unit a millisecond and 20 units a point.
     #[must_use]

@@ -1,6 +1,7 @@
 //! From the tree to a [`Config`]: every field is read, every error kept, in the order of the
 //! reference (`docs/configuration.md`); what the operator names is read by name.
 
+mod burst;
 mod cost;
 mod headers;
 mod identity;
@@ -11,11 +12,12 @@ mod store;
 mod tier;
 mod warn;
 
+use burst::Bursts;
+
 use crate::{
-    Share,
-    Config, Mode,
+    Config, Mode, Share,
     error::{ConfigError, ConfigErrors},
-    reader::{At, Reader},
+    reader::{At, Fields, Reader},
     tree::{self, Node},
 };
 
@@ -80,6 +82,8 @@ fn root(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Config> {
     )?;
     let mode = fields.optional(reader, "mode", Mode::default(), mode);
     let store = fields.optional(reader, "store", store::DEFAULT, store::read);
+    let share_ahead = reader.ahead(|reader| degraded_share(reader, &fields));
+    let store_can_fail = reader.ahead(|reader| store::can_fail(reader, &fields)) == Some(true);
     let tier_names = tier::names(&fields);
     let identity = fields.optional(reader, "identity", identity::nobody(), |reader, at| {
         identity::read(reader, at, &tier_names)
@@ -89,7 +93,7 @@ fn root(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Config> {
     });
     let anonymous = fields.optional(reader, "anonymous", limit::ANONYMOUS, limit::anonymous);
     let exempt = fields.optional(reader, "exempt", Default::default(), route::exempt);
-    let mut bursts = Vec::new();
+    let mut bursts = Bursts::new(share_ahead.filter(|_| store_can_fail));
     let tiers = fields.optional(reader, "tiers", Vec::new(), |reader, at| {
         tier::read(reader, at, &mut bursts)
     });
@@ -97,7 +101,7 @@ fn root(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Config> {
     let routes = fields.optional(reader, "routes", Vec::new(), |reader, at| {
         route::read(reader, at, &bursts)
     });
-    let degraded_share = fields.optional(reader, "degraded", Share(250_000), degraded);
+    let degraded_share = degraded_share(reader, &fields);
     let headers = fields.optional(reader, "headers", headers::default(), headers::read);
     let problem = fields.optional(
         reader,
@@ -133,8 +137,11 @@ fn mode(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Mode> {
     reader.choice(at, &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow)])
 }
 
-fn degraded(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Share> {
-    let fields = reader.fields(at, &["share"])?;
-    let share = fields.optional(reader, "share", 0.25, Reader::share)?;
-    Some(Share(((share * 1e6).round() as u32).max(1)))
+/// `degraded.share`.
+fn degraded_share(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Share> {
+    const QUARTER: Share = Share(250_000);
+    fields.optional(reader, "degraded", QUARTER, |reader, at| {
+        let fields = reader.fields(at, &["share"])?;
+        fields.optional(reader, "share", QUARTER, Reader::share)
+    })
 }

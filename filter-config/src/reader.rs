@@ -4,6 +4,7 @@
 
 mod duration;
 mod scalar;
+mod secret;
 mod size;
 mod value;
 
@@ -92,6 +93,12 @@ impl<'e> Reader<'e> {
         }
     }
 
+    /// Reads what stands further on, for a rule that needs it already. Reports nothing: whoever
+    /// reads it in its place does.
+    pub(crate) fn ahead<T>(&self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        read(&mut Self::new(self.env))
+    }
+
     pub(crate) fn error(&mut self, path: &Path, message: String) {
         self.errors.push(ConfigError {
             path: path.0.clone(),
@@ -130,8 +137,8 @@ impl<'e> Reader<'e> {
             Node::Map(pairs) => Value::Map(pairs),
             Node::Text(written) => match substitute(written, self.env) {
                 Ok(value) => Value::Text(Text::new(value, written)),
-                Err(message) => {
-                    self.error(&at.path, message);
+                Err(unfilled) => {
+                    self.error(&at.path, unfilled.to_string());
                     return None;
                 }
             },

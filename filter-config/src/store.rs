@@ -1,7 +1,8 @@
 //! `store`: where state lives, and how it is reached.
 
-use crate::limit::Limit;
-use crate::units::{Millis, Points};
+use std::fmt;
+
+use crate::units::Millis;
 
 /// Which store decides.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -16,28 +17,29 @@ pub enum StoreKind {
 /// A Redis behind an HTTP front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redis {
-    /// The front: an Envoy cluster's name; on Kong `host:port`.
+    /// The front: an Envoy cluster's name; on Kong `host:port`. Not empty, no whitespace or
+    /// control character.
     pub upstream: String,
     /// The front's way to talk.
     pub dialect: Front,
     /// Whether a script call may span hash tags.
     pub topology: Topology,
-    /// Past it the store has failed for a request; 20 ms by default, at least 1.
+    /// Past it the store has failed for a request; 20 ms by default, 1 ms to 60 s.
     pub timeout: Millis,
-    /// The `authorization` header of every call. Never printed.
+    /// The `authorization` header of every call: 1 to 4,096 bytes of printable ASCII. Never printed.
     pub authorization: Option<Secret>,
-    /// Put before every key; no braces.
+    /// Put before every key: at most 64 bytes of printable ASCII without spaces and braces.
     pub key_prefix: String,
     /// When to stop calling.
     pub breaker: Breaker,
 }
 
-/// A string that `Debug` does not show.
+/// A string that neither `Debug` nor an error shows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")
     }
 }
@@ -69,26 +71,4 @@ pub struct Breaker {
     pub failures: u32,
     /// How long it stays open before one call probes the store; 2 s by default.
     pub open_for: Millis,
-}
-
-/// A part of a limit, in millionths: 1 to 1,000,000.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share(pub u32);
-
-impl Share {
-    const WHOLE: u64 = 1_000_000;
-
-    /// This share of a limit's points and burst, rounded down, at least 1 of each.
-    #[must_use]
-    pub fn of(self, limit: Limit) -> Limit {
-        let part = |points: Points| {
-            let whole = u128::from(points.0) * u128::from(self.0) / u128::from(Self::WHOLE);
-            Points(u64::try_from(whole).unwrap_or(u64::MAX).max(1))
-        };
-        Limit {
-            points: part(limit.points),
-            burst: part(limit.burst),
-            per: limit.per,
-        }
-    }
 }

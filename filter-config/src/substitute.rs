@@ -1,19 +1,74 @@
 //! `${NAME:-default}` in strings, filled from the environment.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use crate::quote::quoted;
+
+/// Why a text cannot be filled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unfilled<'t> {
+    /// `${` to the end of the text, without a `}`.
+    Open(&'t str),
+    /// `${` and `}` around what names no variable.
+    NoName(&'t str),
+    /// Another `${` in the default of this variable.
+    Nested(&'t str),
+    /// No such variable and no default.
+    Unset(&'t str),
+}
+
+impl Unfilled<'_> {
+    /// The message without any of the text but the name of a variable: it may be part of a secret.
+    pub(crate) fn discreet(&self) -> String {
+        const FORMS: &str = "expected ${NAME} or ${NAME:-default}";
+        match self {
+            Self::Open(_) => format!("found ${{ without its closing brace, {FORMS}"),
+            Self::NoName(_) => {
+                format!("found ${{...}} without a name, {FORMS}, the name of letters, digits and _")
+            }
+            Self::Nested(_) | Self::Unset(_) => self.to_string(),
+        }
+    }
+}
+
+/// What was found and expected.
+impl fmt::Display for Unfilled<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(rest) => write!(
+                f,
+                "found {} without its closing brace, expected ${{NAME}} or ${{NAME:-default}}",
+                quoted(&format!("${{{rest}"))
+            ),
+            Self::NoName(inside) => write!(
+                f,
+                "found {}, expected ${{NAME}} or ${{NAME:-default}}, the name of letters, digits \
+                 and _",
+                quoted(&format!("${{{inside}}}"))
+            ),
+            Self::Nested(name) => write!(
+                f,
+                "found another ${{ in the default of ${{{name}}}, expected plain text"
+            ),
+            Self::Unset(name) => write!(
+                f,
+                "found ${{{name}}}, but the proxy gives no environment variable {name}, expected \
+                 it to be set, or a default: ${{{name}:-...}}"
+            ),
+        }
+    }
+}
 
 /// The text with every `${NAME}` and `${NAME:-default}` filled in, as a shell does: the default
 /// stands for a variable that is unset or empty. Borrowed if there was none. A `$` without `{`
 /// stays, and what was filled in is not looked at again.
 ///
 /// # Errors
-/// What was found and expected: an unset variable without a default, or a broken `${`.
+/// An unset variable without a default, or a broken `${`.
 pub(crate) fn substitute<'t>(
     text: &'t str,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Cow<'t, str>, String> {
+) -> Result<Cow<'t, str>, Unfilled<'t>> {
     let Some((mut before, mut rest)) = text.split_once("${") else {
         return Ok(Cow::Borrowed(text));
     };
@@ -21,10 +76,7 @@ pub(crate) fn substitute<'t>(
     loop {
         out.push_str(before);
         let Some((inside, after)) = rest.split_once('}') else {
-            return Err(format!(
-                "found {} without its closing brace, expected ${{NAME}} or ${{NAME:-default}}",
-                quoted(&format!("${{{rest}"))
-            ));
+            return Err(Unfilled::Open(rest));
         };
         out.push_str(&variable(inside, env)?);
         match after.split_once("${") {
@@ -40,31 +92,23 @@ pub(crate) fn substitute<'t>(
 fn variable<'t>(
     inside: &'t str,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Cow<'t, str>, String> {
+) -> Result<Cow<'t, str>, Unfilled<'t>> {
     let (name, default) = match inside.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inside, None),
     };
     if !is_variable(name) {
-        return Err(format!(
-            "found {}, expected ${{NAME}} or ${{NAME:-default}}, the name of letters, digits and _",
-            quoted(&format!("${{{inside}}}"))
-        ));
+        return Err(Unfilled::NoName(inside));
     }
     // A shell would go on inside the default; here the first brace ends it, which nobody means.
     if default.is_some_and(|default| default.contains("${")) {
-        return Err(format!(
-            "found another ${{ in the default of ${{{name}}}, expected plain text"
-        ));
+        return Err(Unfilled::Nested(name));
     }
     match (env(name), default) {
         (Some(value), None) => Ok(Cow::Owned(value)),
         (Some(value), Some(_)) if !value.is_empty() => Ok(Cow::Owned(value)),
         (_, Some(default)) => Ok(Cow::Borrowed(default)),
-        (None, None) => Err(format!(
-            "found ${{{name}}}, but the proxy gives no environment variable {name}, expected it \
-             to be set, or a default: ${{{name}:-...}}"
-        )),
+        (None, None) => Err(Unfilled::Unset(name)),
     }
 }
 
@@ -134,8 +178,23 @@ mod tests {
                 "found another ${ in the default of ${UNSET}",
             ),
         ] {
-            let error = substitute(text, &env).unwrap_err();
+            let error = substitute(text, &env).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_part_of_a_secret_is_not_shown() {
+        for text in [
+            "Bearer s3cret${",
+            "${s3cret",
+            "${s3cret!}",
+            "${}s3cret",
+            "${UNSET:-s3cret${SET}}",
+            "${UNSET}s3cret",
+        ] {
+            let message = substitute(text, &env).unwrap_err().discreet();
+            assert!(!message.contains("s3cret"), "{text}: {message}");
         }
     }
 
@@ -145,7 +204,10 @@ mod tests {
             match substitute(&text, &env) {
                 Ok(Cow::Borrowed(same)) => prop_assert_eq!(same, &text),
                 Ok(Cow::Owned(_)) => prop_assert!(text.contains("${"), "filled for nothing"),
-                Err(message) => prop_assert!(message.starts_with("found ")),
+                Err(unfilled) => {
+                    prop_assert!(unfilled.to_string().starts_with("found "));
+                    prop_assert!(unfilled.discreet().starts_with("found "));
+                }
             }
         }
     }

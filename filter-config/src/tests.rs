@@ -4,6 +4,7 @@ mod detect;
 mod examples;
 mod fields;
 mod random;
+mod store;
 
 use prost::Message;
 use prost_types::{ListValue, Struct, Value, value::Kind};

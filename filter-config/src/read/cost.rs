@@ -1,8 +1,8 @@
-//! `cost` of a route, and whether it can ever be paid.
+//! `cost` of a route.
 
-use super::tier::Burst;
+use super::burst::Met;
 use crate::{
-    reader::{At, Path, Reader, Value},
+    reader::{At, Reader, Value},
     route::{Cost, WhenRange},
     units::Points,
 };
@@ -15,10 +15,10 @@ pub(super) const ONE: Cost = Cost {
 
 const MOST: u64 = 1_000_000_000;
 
-pub(super) fn read(reader: &mut Reader<'_>, at: &At<'_>, bursts: &[Burst]) -> Option<Cost> {
+pub(super) fn read(reader: &mut Reader<'_>, at: &At<'_>, met: &Met<'_>) -> Option<Cost> {
     let value = reader.value(at)?;
     if !matches!(value, Value::Map(_)) {
-        let base = price(reader, at, bursts)?;
+        let base = price(reader, at, met)?;
         return Some(Cost {
             base,
             when_range: None,
@@ -26,10 +26,10 @@ pub(super) fn read(reader: &mut Reader<'_>, at: &At<'_>, bursts: &[Burst]) -> Op
     }
     let fields = reader.fields(at, &["base", "when_range"])?;
     let base = fields.optional(reader, "base", ONE.base, |reader, at| {
-        price(reader, at, bursts)
+        price(reader, at, met)
     });
     let when_range = fields.optional(reader, "when_range", None, |reader, at| {
-        when_range(reader, at, base, bursts).map(Some)
+        when_range(reader, at, base, met).map(Some)
     });
     Some(Cost {
         base: base?,
@@ -41,7 +41,7 @@ fn when_range(
     reader: &mut Reader<'_>,
     at: &At<'_>,
     base: Option<Points>,
-    bursts: &[Burst],
+    met: &Met<'_>,
 ) -> Option<WhenRange> {
     const PARAMETER: &str = "the name of a query parameter";
     let fields = reader.fields(at, &["from", "to", "longer_than", "cost"])?;
@@ -57,7 +57,7 @@ fn when_range(
     });
     let longer_than = fields.required(reader, "longer_than", "a duration", Reader::duration);
     let cost = fields.required(reader, "cost", PRICE, |reader, at| {
-        let cost = price(reader, at, bursts)?;
+        let cost = price(reader, at, met)?;
         if let Some(base) = base.filter(|base| *base >= cost) {
             let message = format!(
                 "found {}, no more than the base of {}: a long range is no dearer than a short one",
@@ -77,7 +77,7 @@ fn when_range(
 
 const PRICE: &str = "a whole number of points";
 
-fn price(reader: &mut Reader<'_>, at: &At<'_>, bursts: &[Burst]) -> Option<Points> {
+fn price(reader: &mut Reader<'_>, at: &At<'_>, met: &Met<'_>) -> Option<Points> {
     let value = reader.value(at)?;
     if matches!(value, Value::Number(0.0)) {
         let expected = "a whole number of points, at least 1 (list the path in exempt to let it \
@@ -85,39 +85,6 @@ fn price(reader: &mut Reader<'_>, at: &At<'_>, bursts: &[Burst]) -> Option<Point
         return reader.mismatch(at, &value, expected);
     }
     let cost = Points(reader.whole(at, PRICE, 1, MOST)?);
-    payable(reader, &at.path, cost, bursts);
+    met.payable(reader, &at.path, cost);
     Some(cost)
-}
-
-/// Buckets that an error names.
-const NAMED: usize = 6;
-
-/// A bucket never holds more than its burst, so a dearer request can never pass.
-fn payable(reader: &mut Reader<'_>, path: &Path, cost: Points, bursts: &[Burst]) {
-    let Some(smallest) = bursts.iter().map(|burst| burst.points).min() else {
-        return;
-    };
-    if smallest < cost {
-        let mut small = bursts.iter().filter(|burst| burst.points < cost);
-        let named = small.by_ref().take(NAMED);
-        let named = named.map(|burst| format!("{} ({})", burst.bucket, burst.points.0));
-        let mut small_ones: Vec<String> = named.collect();
-        let more = small.count();
-        if more > 0 {
-            small_ones.push(format!("buckets of {more} more"));
-        }
-        let message = format!(
-            "found {}, expected at most {}: it can never pass with the burst of the {}",
-            cost.0,
-            smallest.0,
-            small_ones.join(", the ")
-        );
-        reader.error(path, message);
-    } else if cost > Points(1) && smallest.0 < cost.0.saturating_mul(2) {
-        let message = format!(
-            "found {}, more than half of the smallest burst, {}: it passes only after a quiet time",
-            cost.0, smallest.0
-        );
-        reader.warn(path, message);
-    }
 }

@@ -20,8 +20,6 @@ pub(super) const EXPECTED: &str =
 const POINTS: &str = "a whole number of points";
 const MOST_POINTS: u64 = 1_000_000_000;
 const MOST_DAYS: u64 = 31;
-/// The arithmetic of buckets is exact up to here.
-const MOST_UNITS: u64 = 1 << 53;
 
 pub(super) fn anonymous(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Limit> {
     let fields = reader.fields(at, &["limit"])?;
@@ -42,8 +40,7 @@ pub(super) fn read(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Limit> {
         },
         _ => return reader.mismatch(at, &value, EXPECTED),
     };
-    let (_, units_a_point) = limit.unit();
-    if limit.burst.0.saturating_mul(units_a_point) > MOST_UNITS {
+    if !limit.is_exact() {
         reader.error(
             &at.path,
             format!(

@@ -1,6 +1,6 @@
 //! `routes` and `exempt`: what is asked of a request by its method and path.
 
-use super::{cost, mode, tier::Burst};
+use super::{burst::Bursts, cost, mode};
 use crate::{
     nearest::nearest,
     path::pattern::Pattern,
@@ -21,7 +21,7 @@ pub(super) struct Match {
 pub(super) fn read(
     reader: &mut Reader<'_>,
     at: &At<'_>,
-    bursts: &[Burst],
+    bursts: &Bursts,
 ) -> Option<Vec<(Route, Match)>> {
     let mut names: Vec<String> = Vec::new();
     reader.list(at, "a list of routes", |reader, at| {
@@ -33,7 +33,7 @@ fn route(
     reader: &mut Reader<'_>,
     at: &At<'_>,
     names: &mut Vec<String>,
-    bursts: &[Burst],
+    bursts: &Bursts,
 ) -> Option<(Route, Match)> {
     let fields = reader.fields(
         at,
@@ -60,8 +60,10 @@ fn route(
         Some(name)
     });
     let matched = fields.required(reader, "match", "an object of methods, path", matches);
+    let failure = reader.ahead(|reader| on_store_failure(reader, &fields));
+    let met = bursts.met_by(failure);
     let cost = fields.optional(reader, "cost", cost::ONE, |reader, at| {
-        cost::read(reader, at, bursts)
+        cost::read(reader, at, &met)
     });
     let mode = fields.optional(reader, "mode", None, |reader, at| {
         mode(reader, at).map(Some)
@@ -76,16 +78,7 @@ fn route(
             ],
         )
     });
-    let failure = OnStoreFailure::default();
-    let on_store_failure = fields.optional(reader, "on_store_failure", failure, |reader, at| {
-        reader.choice(
-            at,
-            &[
-                ("degraded", OnStoreFailure::Degraded),
-                ("closed", OnStoreFailure::Closed),
-            ],
-        )
-    });
+    let on_store_failure = on_store_failure(reader, &fields);
     let route = Route {
         name: name?,
         mode: mode?,
@@ -94,6 +87,19 @@ fn route(
         on_store_failure: on_store_failure?,
     };
     Some((route, matched?))
+}
+
+fn on_store_failure(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<OnStoreFailure> {
+    let absent = OnStoreFailure::default();
+    fields.optional(reader, "on_store_failure", absent, |reader, at| {
+        reader.choice(
+            at,
+            &[
+                ("degraded", OnStoreFailure::Degraded),
+                ("closed", OnStoreFailure::Closed),
+            ],
+        )
+    })
 }
 
 fn matches(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Match> {

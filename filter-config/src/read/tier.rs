@@ -1,19 +1,11 @@
 //! `tiers`: what a tenant may use.
 
-use super::{limit, penalty};
+use super::{burst::Bursts, limit, penalty};
 use crate::{
     quote::is_name,
     reader::{At, Fields, NAME, Reader},
     tier::{Tier, TierId},
-    units::Points,
 };
-
-/// Capacity of one bucket of one tier, which bounds what a request can cost.
-pub(super) struct Burst {
-    /// `tenant bucket of tier growth`.
-    pub(super) bucket: String,
-    pub(super) points: Points,
-}
 
 /// The names of the tiers in the order of their ids; `None` if `tiers` is no object, which is
 /// reported where it is read.
@@ -29,12 +21,8 @@ pub(super) fn id(names: &[&str], name: &str) -> Option<TierId> {
     names.iter().position(|known| *known == name).map(TierId)
 }
 
-/// Reads all tiers, and keeps the burst of each bucket that can be read.
-pub(super) fn read(
-    reader: &mut Reader<'_>,
-    at: &At<'_>,
-    bursts: &mut Vec<Burst>,
-) -> Option<Vec<Tier>> {
+/// Reads all tiers, and keeps each bucket that can be read.
+pub(super) fn read(reader: &mut Reader<'_>, at: &At<'_>, bursts: &mut Bursts) -> Option<Vec<Tier>> {
     let entries = reader.entries(at, "an object: a tier by its name")?;
     let tiers: Vec<Option<Tier>> = entries
         .iter()
@@ -43,7 +31,7 @@ pub(super) fn read(
     tiers.into_iter().collect()
 }
 
-fn tier(reader: &mut Reader<'_>, name: &str, at: &At<'_>, bursts: &mut Vec<Burst>) -> Option<Tier> {
+fn tier(reader: &mut Reader<'_>, name: &str, at: &At<'_>, bursts: &mut Bursts) -> Option<Tier> {
     // They are what metrics and problem documents show for requests without a tier.
     let named = if matches!(name, "anonymous" | "none") {
         let message = "expected another name: it is the one of requests that have no tier";
@@ -63,10 +51,9 @@ fn tier(reader: &mut Reader<'_>, name: &str, at: &At<'_>, bursts: &mut Vec<Burst
     let key = fields.required(reader, "key", limit::EXPECTED, limit::read);
     let penalty = fields.optional(reader, "penalty", penalty::STRIKES, penalty::strikes);
     for (scope, limit) in [("key", key), ("tenant", tenant)] {
-        bursts.extend(limit.map(|limit| Burst {
-            bucket: format!("{scope} bucket of tier {name}"),
-            points: limit.burst,
-        }));
+        if let Some(limit) = limit {
+            bursts.add(scope, name, limit);
+        }
     }
     Some(Tier {
         name: named?,

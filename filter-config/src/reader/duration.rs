@@ -21,6 +21,28 @@ impl Reader<'_> {
         }
     }
 
+    /// A duration within bounds, each given with how it is written: `(Millis(1), "1ms")`.
+    pub(crate) fn duration_between(
+        &mut self,
+        at: &At<'_>,
+        (least, least_written): (Millis, &str),
+        (most, most_written): (Millis, &str),
+    ) -> Option<Millis> {
+        let value = self.value(at)?;
+        match millis(&value) {
+            Some(ms) if ms > most.0 as f64 => {
+                let expected = format!("a duration of at most {most_written}");
+                self.mismatch(at, &value, &expected)
+            }
+            Some(ms) if ms < least.0 as f64 => {
+                let expected = format!("a duration of at least {least_written}");
+                self.mismatch(at, &value, &expected)
+            }
+            Some(ms) => Some(Millis(ms as u64)),
+            None => self.mismatch(at, &value, &format!("a duration: {FORMS}")),
+        }
+    }
+
     /// A duration that may be 0.
     pub(crate) fn duration_or_zero(&mut self, at: &At<'_>) -> Option<Millis> {
         let value = self.value(at)?;

@@ -4,6 +4,7 @@ use super::{At, Reader, Value};
 use crate::{
     nearest::nearest,
     quote::{alternatives, is_name},
+    share::Share,
 };
 
 impl Reader<'_> {
@@ -19,9 +20,9 @@ impl Reader<'_> {
         }
     }
 
-    /// A number above 0 and at most 1. Envoy's reader of YAML knows no fractions: it hands over
-    /// `0.25` as the string "0.25".
-    pub(crate) fn share(&mut self, at: &At<'_>) -> Option<f64> {
+    /// A number of at least a millionth and at most 1, rounded to millionths. Envoy's reader of
+    /// YAML knows no fractions: it hands over `0.25` as the string "0.25".
+    pub(crate) fn share(&mut self, at: &At<'_>) -> Option<Share> {
         let value = self.value(at)?;
         let share = match &value {
             Value::Number(n) => Some(*n),
@@ -29,8 +30,11 @@ impl Reader<'_> {
             _ => None,
         };
         match share {
-            Some(share) if share > 0.0 && share <= 1.0 => Some(share),
-            _ => self.mismatch(at, &value, "a number above 0, at most 1"),
+            Some(share) if (1e-6..=1.0).contains(&share) => {
+                // At most a whole, which fits.
+                Some(Share((share * f64::from(Share::WHOLE)).round() as u32))
+            }
+            _ => self.mismatch(at, &value, "a number of at least 0.000001, at most 1"),
         }
     }
 

@@ -239,10 +239,13 @@ fn the_environment_fills_any_string_and_is_read_as_what_the_field_needs() {
 }
 
 #[test]
-fn a_share_is_above_nothing_and_at_most_all() {
+fn a_share_is_at_least_a_millionth_and_at_most_all() {
     for share in [
         "0",
         "-0.1",
+        "1e-9",
+        "0.0000009",
+        "\"0.0000009\"",
         "1.000001",
         "\"half\"",
         "\"1.5\"",
@@ -252,11 +255,26 @@ fn a_share_is_above_nothing_and_at_most_all() {
         let error = errors(&format!("{{\"degraded\": {{\"share\": {share}}}}}"));
         assert!(error.starts_with("degraded.share: found "), "{share}");
     }
-    for share in ["1", "1e-9", "\"0.5\"", "\"${UNSET:-0.5}\""] {
-        assert!(
-            parse(&format!("{{\"degraded\": {{\"share\": {share}}}}}")).is_ok(),
-            "{share}"
-        );
+    for (share, millionths) in [
+        ("1", 1_000_000),
+        ("0.000001", 1),
+        ("0.3333333333", 333_333),
+        ("0.9999999", 1_000_000),
+        ("\"0.5\"", 500_000),
+        ("\"${UNSET:-0.5}\"", 500_000),
+    ] {
+        let config = parse(&format!("{{\"degraded\": {{\"share\": {share}}}}}")).unwrap();
+        assert_eq!(config.degraded_share, Share(millionths), "{share}");
+    }
+}
+
+/// Some of them are not what they are in binary: 0.29 x 1,000,000 is 289,999.99999999994.
+#[test]
+fn a_share_of_whole_millionths_is_what_was_written() {
+    for share in (1..=1_000_000).step_by(997).chain([290_000, 333_333]) {
+        let written = Share(share).to_string();
+        let config = parse(&format!("{{\"degraded\": {{\"share\": {written}}}}}")).unwrap();
+        assert_eq!(config.degraded_share, Share(share), "{written}");
     }
 }
 

@@ -33,7 +33,7 @@ async fn a_bad_one_stops_the_boot_with_every_error_in_the_log() {
         "routes[0].match.path",
         "routes[0].cost",
         "identity.default_tier",
-        "store.kind",
+        "store.upstream",
         "surprise",
     ] {
         assert!(
