@@ -2,7 +2,9 @@
 
 mod abi;
 mod host;
+mod gauges;
 mod http;
+mod remote;
 mod root;
 
 use proxy_wasm::traits::RootContext;
@@ -18,6 +20,6 @@ mod entry {
 
     proxy_wasm::main! {{
         proxy_wasm::set_log_level(LogLevel::Info);
-        proxy_wasm::set_root_context(|_| -> Box<dyn RootContext> { Box::new(Root::default()) });
+        proxy_wasm::set_root_context(|id| -> Box<dyn RootContext> { Box::new(Root::new(id)) });
     }}
 }

@@ -1,7 +1,7 @@
 //! The only file that calls the host. Every status becomes an error or an absence; only bytes go in
 //! and out, since a value that is not UTF-8 must not stop the virtual machine.
 
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use proxy_wasm::hostcalls;
 use proxy_wasm::types::{BufferType, GrpcStatusCode, MapType, MetricType, Status};
@@ -10,6 +10,7 @@ use tollgate_config::Millis;
 use super::abi;
 use crate::reply::{Field, Form, Reply};
 use crate::request::Request;
+use crate::store::front::{Call, StoreFault};
 use crate::store::local::memory::{Changed, Memory, Slot};
 
 /// The proxy's time; it may be set back.
@@ -99,9 +100,74 @@ fn grpc_code(status: u8) -> GrpcStatusCode {
     }
 }
 
-/// Defines a counter, or finds it.
-pub(super) fn define_counter(name: &str) -> Result<u32, Status> {
-    hostcalls::define_metric(MetricType::Counter, name)
+/// Lets the paused request of the effective context go on.
+pub(super) fn resume() -> Result<(), Status> {
+    hostcalls::resume_http_request()
+}
+
+/// Makes a context the one that calls are about; fails where it is gone.
+pub(super) fn be(context: u32) -> Result<(), Status> {
+    hostcalls::set_effective_context(context)
+}
+
+/// Makes an HTTP call; its token. The answer comes to the context whose callback is running.
+pub(super) fn call(upstream: &str, call: &Call, timeout: Millis) -> Result<u32, StoreFault> {
+    let headers = call.headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+    let body = (!call.body.is_empty()).then_some(call.body.as_slice());
+    // Under a millisecond would be none at all.
+    let timeout = Duration::from_millis(timeout.0.max(1));
+    let sent = hostcalls::dispatch_http_call(upstream, headers, body, Vec::new(), timeout);
+    sent.map_err(|status| match status {
+        Status::BadArgument => StoreFault::NoCluster,
+        _ => StoreFault::Unreachable,
+    })
+}
+
+/// The status of the answer to a call; none where there is no answer.
+pub(super) fn call_status() -> Option<Vec<u8>> {
+    let head = Request::from_map(abi::map(MapType::HttpCallResponseHeaders));
+    Some(head.first(":status").to_vec()).filter(|status| !status.is_empty())
+}
+
+/// The body of the answer to a call.
+pub(super) fn call_body(size: usize) -> Vec<u8> {
+    let read = hostcalls::get_buffer(BufferType::HttpCallResponseBody, 0, size);
+    read.ok().flatten().unwrap_or_default()
+}
+
+/// Opens a queue of this name.
+pub(super) fn open_queue(name: &str) -> Result<u32, Status> {
+    hostcalls::register_shared_queue(name)
+}
+
+/// Has the queue's owner called soon, once what runs now is over.
+pub(super) fn kick(queue: u32) -> Result<(), Status> {
+    hostcalls::enqueue_shared_queue(queue, Some(b"k"))
+}
+
+/// Empties a queue.
+pub(super) fn drain(queue: u32) {
+    while let Ok(Some(_)) = hostcalls::dequeue_shared_queue(queue) {}
+}
+
+/// Has the root called every so often.
+pub(super) fn tick_every(period: Millis) -> Result<(), Status> {
+    hostcalls::set_tick_period(Duration::from_millis(period.0))
+}
+
+/// Defines a metric, or finds it.
+pub(super) fn define(kind: MetricType, name: &str) -> Result<u32, Status> {
+    hostcalls::define_metric(kind, name)
+}
+
+/// Moves a gauge, which all workers share.
+pub(super) fn shift(id: u32, by: i64) -> Result<(), Status> {
+    hostcalls::increment_metric(id, by)
+}
+
+/// Adds a value to a histogram.
+pub(super) fn record(id: u32, value: u64) -> Result<(), Status> {
+    hostcalls::record_metric(id, value)
 }
 
 /// Counts.

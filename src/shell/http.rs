@@ -1,49 +1,81 @@
 //! One request on the proxy: callbacks to events, effects to host calls.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::{Action, Status};
 
+use super::remote::Own;
 use super::{host, root::Shared};
 use tollgate_config::{Millis, Mode};
 
+use crate::desk::Answer;
 use crate::flow::{Effect, Event, Flow, Trip};
 use crate::metrics::VERDICT_PROPERTY;
 use crate::passes::continues;
 use crate::plan::Facts;
 use crate::reply::wait::rfc3339;
 
-/// One request.
+/// One request, as the proxy calls it.
 #[derive(Debug)]
 pub(super) struct Stream {
+    life: Rc<Life>,
+}
+
+/// One request, as whoever holds it can serve it: its own callbacks, or the root when its answer came.
+#[derive(Debug)]
+pub(super) struct Life {
+    /// The context of its stream.
+    pub(super) id: u32,
+    /// The desk of its own, while it waits for a call of its own.
+    pub(super) own: RefCell<Option<Own>>,
     shared: Rc<Shared>,
-    flow: Flow,
+    flow: RefCell<Flow>,
 }
 
 impl Stream {
-    pub(super) const fn new(shared: Rc<Shared>) -> Self {
-        Self {
+    pub(super) fn new(shared: Rc<Shared>, id: u32) -> Self {
+        let life = Life {
+            id,
+            own: RefCell::new(None),
             shared,
-            flow: Flow::Fresh,
+            flow: RefCell::default(),
+        };
+        Self {
+            life: Rc::new(life),
+        }
+    }
+}
+
+impl Life {
+    /// The answer of the store came, in a callback of another context: this one is in effect.
+    pub(super) fn answered(self: &Rc<Self>, answer: Answer, now: Millis) {
+        let event = {
+            let flow = self.flow.borrow();
+            self.shared.heard(flow.open_question(), answer, now)
+        };
+        if let Some(Action::Continue) = self.play(event, now) {
+            log_failure(host::resume());
         }
     }
 
-    /// Plays an event and all that follows from it. The store answers at once, so the request
-    /// either goes on or is answered when this returns.
-    fn play(&mut self, event: Event<'_>, now: Millis) -> Action {
-        let shared = Rc::clone(&self.shared);
-        let mut action = Action::Continue;
-        let mut effects = self.flow.on(&shared.rules, event, shared.nonce());
+    /// Plays an event and all that follows from it. Says whether the request goes on or stops here;
+    /// neither where nothing was decided about that.
+    fn play(self: &Rc<Self>, event: Event<'_>, now: Millis) -> Option<Action> {
+        let shared = &self.shared;
+        let mut action = None;
+        let mut effects = self.on(event);
         while !effects.is_empty() {
             let mut next = Vec::new();
             for effect in effects {
                 let done = match effect {
                     Effect::Strip(name) => host::remove_request_header(&name),
                     Effect::Ask(question) => {
-                        action = Action::Pause;
-                        let answer = shared.ask(&question, now);
-                        next.extend(self.flow.on(&shared.rules, answer, shared.nonce()));
+                        action = Some(Action::Pause);
+                        if let Some(answer) = shared.ask(self, &question, now) {
+                            next.extend(self.on(answer));
+                        }
                         Ok(())
                     }
                     Effect::Note(verdict) => host::set_property(VERDICT_PROPERTY, verdict),
@@ -52,16 +84,16 @@ impl Stream {
                         Ok(())
                     }
                     Effect::Trip(trip) => {
-                        log_trip(&shared, &trip);
+                        log_trip(shared, &trip);
                         Ok(())
                     }
                     Effect::Resume(pass) => {
-                        action = Action::Continue;
+                        action = Some(Action::Continue);
                         shared.passes().keep(&pass);
                         Ok(())
                     }
                     Effect::Reply(reply) => {
-                        action = Action::Pause;
+                        action = Some(Action::Pause);
                         host::reply(&reply)
                     }
                     Effect::Respond(pass) => {
@@ -74,6 +106,11 @@ impl Stream {
             effects = next;
         }
         action
+    }
+
+    fn on(&self, event: Event<'_>) -> Vec<Effect> {
+        let nonce = self.shared.nonce();
+        self.flow.borrow_mut().on(&self.shared.rules, event, nonce)
     }
 }
 
@@ -99,7 +136,31 @@ fn log_failure(done: Result<(), Status>) {
     }
 }
 
-impl Context for Stream {}
+impl Context for Stream {
+    fn on_http_call_response(&mut self, token: u32, _: usize, body_size: usize, _: usize) {
+        let life = &self.life;
+        let (Some(remote), Some(mut own)) = (&life.shared.remote, life.own.take()) else {
+            return;
+        };
+        match remote.own_returned(&mut own, token, body_size) {
+            Some(answer) => {
+                remote.done_with(own);
+                life.answered(answer, host::now());
+                life.shared.tell();
+            }
+            None => {
+                life.own.replace(Some(own));
+            }
+        }
+    }
+
+    fn on_done(&mut self) -> bool {
+        if let Some(remote) = &self.life.shared.remote {
+            remote.left(&self.life);
+        }
+        true
+    }
+}
 
 impl HttpContext for Stream {
     fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
@@ -112,8 +173,10 @@ impl HttpContext for Stream {
             source: &source,
         };
         let request = host::request();
-        let continued = continues(&request).and_then(|id| self.shared.passes().take(id));
-        self.play(Event::Headers(request, facts, continued), now)
+        let passes = &self.life.shared;
+        let continued = continues(&request).and_then(|id| passes.passes().take(id));
+        let event = Event::Headers(request, facts, continued);
+        self.life.play(event, now).unwrap_or(Action::Continue)
     }
 
     fn on_http_request_trailers(&mut self, _: usize) -> Action {
@@ -124,6 +187,7 @@ impl HttpContext for Stream {
     }
 
     fn on_http_response_headers(&mut self, _: usize, _: bool) -> Action {
-        self.play(Event::ResponseHeaders, Millis(0))
+        self.life.play(Event::ResponseHeaders, Millis(0));
+        Action::Continue
     }
 }

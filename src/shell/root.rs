@@ -1,22 +1,26 @@
 //! The configuration's life on the proxy, and what all its requests share.
 
 use std::cell::{RefCell, RefMut};
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use fastrand::Rng;
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::ContextType;
-use tollgate_config::{Config, Millis};
+use tollgate_config::{Config, Millis, StoreKind};
 
+use super::gauges::Gauges;
 use super::host::{self, SharedMemory};
-use super::http::Stream;
+use super::http::{Life, Stream};
+use super::remote::{Put, Remote};
+use crate::desk::Answer;
 use crate::flow::{Event, Question};
+use crate::limit::penalty::Lockout;
 use crate::metrics::Counter;
 use crate::passes::Passes;
 use crate::rules::Rules;
-use crate::store::Store as _;
 use crate::store::local::{Local, PAGE_SIZE};
+use crate::store::{Ask, Store as _, Toll};
+use crate::verdict::Verdict;
 
 /// Errors of a configuration that are logged one by one.
 const LOGGED: usize = 1000;
@@ -26,20 +30,28 @@ const LOGGED: usize = 1000;
 pub(super) struct Shared {
     /// The rules in force.
     pub(super) rules: Rules,
-    store: RefCell<Local<SharedMemory>>,
-    counters: RefCell<HashMap<Counter, Option<u32>>>,
+    /// The local store; with a remote one, the degraded limiter and the boxes that this node knows.
+    local: RefCell<Local<SharedMemory>>,
+    /// The store behind a front, where there is one.
+    pub(super) remote: Option<Remote>,
+    gauges: Gauges,
     random: RefCell<Rng>,
     passes: RefCell<Passes>,
 }
 
 impl Shared {
-    fn new(rules: Rules) -> Self {
+    fn new(rules: Rules, root: u32) -> Self {
         let memory = rules.config.store.memory;
         let secret = [host::random(), host::random()];
+        let remote = match &rules.config.store.kind {
+            StoreKind::Local => None,
+            StoreKind::Redis(redis) => Some(Remote::new(redis, root)),
+        };
         Self {
             rules,
-            store: RefCell::new(Local::open(SharedMemory, memory, PAGE_SIZE, secret)),
-            counters: RefCell::default(),
+            local: RefCell::new(Local::open(SharedMemory, memory, PAGE_SIZE, secret)),
+            remote,
+            gauges: Gauges::default(),
             random: RefCell::new(Rng::with_seed(host::random())),
             passes: RefCell::default(),
         }
@@ -55,43 +67,100 @@ impl Shared {
         self.passes.borrow_mut()
     }
 
-    /// Asks the store.
-    pub(super) fn ask(&self, question: &Question, now: Millis) -> Event<'static> {
-        let mut store = self.store.borrow_mut();
-        match question {
-            Question::Decide(ask) => {
-                let (verdict, toll) = store.decide(ask, now);
-                Event::Decided(verdict, toll, now)
+    /// Asks for a request: the answer, or none yet.
+    pub(super) fn ask(
+        &self,
+        life: &Rc<Life>,
+        question: &Question,
+        now: Millis,
+    ) -> Option<Event<'static>> {
+        let mut local = self.local.borrow_mut();
+        let decided = |(verdict, toll)| Event::Decided(verdict, toll, now);
+        match (question, &self.remote) {
+            (Question::Decide(ask), None) | (Question::Degraded(ask), _) => {
+                Some(decided(local.decide(ask, now)))
             }
-            Question::Lockout(ask) => Event::Lockout(store.lockout(ask, now), now),
+            (Question::Lockout(ask), None) => Some(Event::Lockout(local.lockout(ask, now), now)),
+            (Question::Lockout(ask), Some(remote)) => {
+                let known = local.known(ask, now, remote.is_failing());
+                Some(Event::Lockout(known, now))
+            }
+            (Question::Decide(ask), Some(remote)) => {
+                if let Some(boxed) = local.known(ask, now, remote.is_failing()) {
+                    return Some(decided((Verdict::Boxed(boxed), Toll::default())));
+                }
+                let put = remote.ask(life, ask, now);
+                remote.tell(&self.rules, &self.gauges);
+                match put {
+                    Put::Waiting => None,
+                    Put::Failed => Some(Event::StoreFailed(now)),
+                }
+            }
         }
+    }
+
+    /// The event that an answer of the store is. A box is kept in mind.
+    pub(super) fn heard(&self, ask: Option<&Ask>, answer: Answer, now: Millis) -> Event<'static> {
+        let (verdict, at) = match answer {
+            Answer::Failed(_) => return Event::StoreFailed(now),
+            Answer::Decided(verdict, at) => (verdict, at),
+        };
+        if let (Verdict::Boxed(boxed), Some(ask)) = (&verdict, ask) {
+            // By this node's clock.
+            let lockout = Lockout {
+                until: now.plus(boxed.lockout.until.since(at)),
+                ..boxed.lockout
+            };
+            self.local.borrow_mut().remember(ask, lockout, now);
+        }
+        Event::Decided(verdict, Toll::default(), at)
     }
 
     /// Counts.
     pub(super) fn count(&self, counter: Counter, by: u64) {
-        let mut counters = self.counters.borrow_mut();
-        let define = || {
-            let name = counter.name(&self.rules.config);
-            let defined = host::define_counter(&name);
-            defined
-                .inspect_err(|e| log::error!("metric {name} cannot be defined: {e:?}"))
-                .ok()
-        };
-        if let Some(id) = *counters.entry(counter).or_insert_with(define)
-            && let Err(error) = host::count(id, by)
-        {
-            log::error!("metric {id} cannot be counted: {error:?}");
+        self.gauges.count(&self.rules.config, counter, by);
+    }
+
+    /// The root was called by its queue or the clock.
+    fn woken(&self) {
+        if let Some(remote) = &self.remote {
+            remote.woken();
+            remote.tell(&self.rules, &self.gauges);
         }
     }
 }
 
 /// The root of one configuration.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Root {
+    id: u32,
     shared: Option<Rc<Shared>>,
 }
 
-impl Context for Root {}
+impl Root {
+    pub(super) const fn new(id: u32) -> Self {
+        Self { id, shared: None }
+    }
+}
+
+impl Context for Root {
+    fn on_http_call_response(&mut self, token: u32, _: usize, body_size: usize, _: usize) {
+        let Some(shared) = &self.shared else { return };
+        if let Some(remote) = &shared.remote {
+            remote.returned(token, body_size);
+            remote.tell(&shared.rules, &shared.gauges);
+        }
+    }
+
+    fn on_done(&mut self) -> bool {
+        if let Some(shared) = &self.shared
+            && let Some(remote) = &shared.remote
+        {
+            remote.count_as_degraded(&shared.gauges, false);
+        }
+        true
+    }
+}
 
 impl RootContext for Root {
     fn on_configure(&mut self, size: usize) -> bool {
@@ -101,7 +170,7 @@ impl RootContext for Root {
                 for warning in &config.warnings {
                     log::warn!("configuration: {warning}");
                 }
-                self.shared = Some(Rc::new(Shared::new(Rules::new(config))));
+                self.shared = Some(Rc::new(Shared::new(Rules::new(config), self.id)));
                 true
             }
             Err(errors) => {
@@ -117,9 +186,21 @@ impl RootContext for Root {
         }
     }
 
-    fn create_http_context(&self, _: u32) -> Option<Box<dyn HttpContext>> {
+    fn on_queue_ready(&mut self, _: u32) {
+        if let Some(shared) = &self.shared {
+            shared.woken();
+        }
+    }
+
+    fn on_tick(&mut self) {
+        if let Some(shared) = &self.shared {
+            shared.woken();
+        }
+    }
+
+    fn create_http_context(&self, id: u32) -> Option<Box<dyn HttpContext>> {
         let shared = Rc::clone(self.shared.as_ref()?);
-        Some(Box::new(Stream::new(shared)))
+        Some(Box::new(Stream::new(shared, id)))
     }
 
     fn get_type(&self) -> Option<ContextType> {

@@ -1,0 +1,290 @@
+//! The desk on the host: makes its calls, brings their answers back to it, and serves who waits.
+//!
+//! Where the host has queues and lets the root act for a stream, all streams' questions leave in calls of
+//! the root: whoever asks first kicks the queue, and the root is called once everybody of this turn has
+//! asked. Elsewhere each stream makes a call of its own, by a desk of its own.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use tollgate_config::{Millis, Redis};
+
+use super::gauges::Gauges;
+use super::host;
+use super::http::Life;
+use crate::desk::{Answer, Asked, CallId, Desk, Notice};
+use crate::metrics::{Counter, StoreError};
+use crate::rules::Rules;
+use crate::store::Ask;
+use crate::store::front::Raw;
+
+/// Streams served in one callback: each answer nests on the host's stack.
+const SERVED: usize = 16;
+
+/// How often the root looks whether somebody was forgotten.
+const TICK: Millis = Millis(250);
+
+/// Set to `off` in the environment of the virtual machine, every stream makes its own calls.
+const COALESCE: &str = "TOLLGATE_COALESCE";
+
+/// The store behind a front.
+#[derive(Debug)]
+pub(super) struct Remote {
+    upstream: String,
+    way: Way,
+    root: u32,
+    desk: RefCell<Desk>,
+    flight: RefCell<Option<Flight>>,
+    waiting: RefCell<HashMap<u32, Rc<Life>>>,
+    /// This worker is counted as one that does without the store.
+    degraded: Cell<bool>,
+}
+
+/// A call that is under way.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    token: u32,
+    id: CallId,
+}
+
+#[derive(Debug)]
+enum Way {
+    Coalesced { queue: u32, kicked: Cell<bool> },
+    Single,
+}
+
+/// The desk of one stream, where it has its own.
+#[derive(Debug)]
+pub(super) struct Own {
+    desk: Desk,
+    flight: Option<Flight>,
+}
+
+/// What becomes of a question.
+pub(super) enum Put {
+    /// The answer comes later.
+    Waiting,
+    /// The store fails for this request.
+    Failed,
+}
+
+impl Remote {
+    pub(super) fn new(redis: &Redis, root: u32) -> Self {
+        let way = if std::env::var(COALESCE).is_ok_and(|value| value == "off") {
+            Way::Single
+        } else {
+            // Machines that shared a name would share the queue, and only one of them be called.
+            let name = format!("tollgate/{:016x}{:016x}", host::random(), host::random());
+            match host::open_queue(&name) {
+                Ok(queue) => Way::Coalesced {
+                    queue,
+                    kicked: Cell::new(false),
+                },
+                Err(status) => {
+                    log::warn!("no queue ({status:?}): every request calls the store by itself");
+                    Way::Single
+                }
+            }
+        };
+        if let Err(status) = host::tick_every(TICK) {
+            log::error!("the proxy refused a tick: {status:?}");
+        }
+        Self {
+            upstream: redis.upstream.clone(),
+            way,
+            root,
+            desk: RefCell::new(Desk::new(redis)),
+            flight: RefCell::default(),
+            waiting: RefCell::default(),
+            degraded: Cell::new(false),
+        }
+    }
+
+    /// Whether the store is known to fail.
+    pub(super) fn is_failing(&self) -> bool {
+        self.degraded.get()
+    }
+
+    /// Asks for a stream, in its own callback.
+    pub(super) fn ask(&self, life: &Rc<Life>, ask: &Rc<Ask>, now: Millis) -> Put {
+        match &self.way {
+            Way::Coalesced { queue, kicked } => {
+                let asked = self.desk.borrow_mut().ask(life.id, Rc::clone(ask), now);
+                let Asked::Waiting { kick } = asked else {
+                    return Put::Failed;
+                };
+                if kick && !kicked.get() {
+                    if let Err(status) = host::kick(*queue) {
+                        log::error!("the proxy refused to call back: {status:?}");
+                        self.desk.borrow_mut().left(life.id);
+                        return Put::Failed;
+                    }
+                    kicked.set(true);
+                }
+                self.waiting.borrow_mut().insert(life.id, Rc::clone(life));
+                Put::Waiting
+            }
+            Way::Single => {
+                let mut own = Own {
+                    desk: self.desk.borrow().another(),
+                    flight: None,
+                };
+                let asked = own.desk.ask(life.id, Rc::clone(ask), now);
+                if let Asked::Failed(_) = asked {
+                    self.desk.borrow_mut().inherit(&mut own.desk);
+                    return Put::Failed;
+                }
+                own.flight = self.dispatch(&mut own.desk, now);
+                if own.flight.is_none() {
+                    self.desk.borrow_mut().inherit(&mut own.desk);
+                    return Put::Failed;
+                }
+                life.own.replace(Some(own));
+                Put::Waiting
+            }
+        }
+    }
+
+    /// A stream is over.
+    pub(super) fn left(&self, life: &Life) {
+        if let Some(mut own) = life.own.take() {
+            own.desk.left(life.id);
+            self.desk.borrow_mut().inherit(&mut own.desk);
+        }
+        if self.waiting.borrow_mut().remove(&life.id).is_some() {
+            self.desk.borrow_mut().left(life.id);
+        }
+    }
+
+    /// The root was called: by its queue, or by the clock.
+    pub(super) fn woken(&self) {
+        if let Way::Coalesced { queue, kicked } = &self.way {
+            host::drain(*queue);
+            kicked.set(false);
+        }
+        self.turn();
+    }
+
+    /// A call of the root's came back.
+    pub(super) fn returned(&self, token: u32, body_size: usize) {
+        let (status, body) = (host::call_status(), host::call_body(body_size));
+        let flight = self.flight.borrow_mut().take_if(|f| f.token == token);
+        let Some(flight) = flight else {
+            return;
+        };
+        let raw = Raw {
+            status: status.as_deref(),
+            body: &body,
+        };
+        let now = host::now();
+        self.desk.borrow_mut().returned(flight.id, raw, now);
+        self.turn();
+    }
+
+    /// Sends what is to be sent, then serves who has an answer: some now, the rest when called again.
+    fn turn(&self) {
+        let now = host::now();
+        let flight = {
+            let mut desk = self.desk.borrow_mut();
+            self.dispatch(&mut desk, now)
+        };
+        if flight.is_some() {
+            self.flight.replace(flight);
+        }
+        for _ in 0..SERVED {
+            let Some((stream, answer)) = self.desk.borrow_mut().ready() else {
+                break;
+            };
+            let Some(life) = self.waiting.borrow_mut().remove(&stream) else {
+                continue;
+            };
+            if host::be(stream).is_ok() {
+                life.answered(answer, now);
+            }
+        }
+        if host::be(self.root).is_err() {
+            log::error!("the proxy lost the filter's root");
+        }
+        let more = self.desk.borrow().has_ready();
+        if let (true, Way::Coalesced { queue, kicked }) = (more && !self.kicked(), &self.way)
+            && host::kick(*queue).is_ok()
+        {
+            kicked.set(true);
+        }
+    }
+
+    fn kicked(&self) -> bool {
+        matches!(&self.way, Way::Coalesced { kicked, .. } if kicked.get())
+    }
+
+    /// Makes a desk's next call. None where there is none, or the host refuses it.
+    fn dispatch(&self, desk: &mut Desk, now: Millis) -> Option<Flight> {
+        // A refusal ends everybody who waits, so that there is no next one.
+        while let Some(outgoing) = desk.next_call(now) {
+            match host::call(&self.upstream, &outgoing.call, outgoing.timeout) {
+                Ok(token) => {
+                    return Some(Flight {
+                        token,
+                        id: outgoing.id,
+                    });
+                }
+                Err(fault) => desk.dispatch_failed(outgoing.id, fault, now),
+            }
+        }
+        None
+    }
+
+    /// A call that a stream made for itself came back: its answer, if that was all.
+    pub(super) fn own_returned(&self, own: &mut Own, token: u32, body_size: usize) -> Option<Answer> {
+        let (status, body) = (host::call_status(), host::call_body(body_size));
+        let flight = own.flight.take_if(|flight| flight.token == token)?;
+        let raw = Raw {
+            status: status.as_deref(),
+            body: &body,
+        };
+        let now = host::now();
+        own.desk.returned(flight.id, raw, now);
+        own.flight = self.dispatch(&mut own.desk, now);
+        let (_, answer) = own.desk.ready()?;
+        Some(answer)
+    }
+
+    /// A stream's own desk is done with.
+    pub(super) fn done_with(&self, mut own: Own) {
+        self.desk.borrow_mut().inherit(&mut own.desk);
+    }
+
+    /// Counts and logs what was noticed.
+    pub(super) fn tell(&self, rules: &Rules, gauges: &Gauges) {
+        for notice in self.desk.borrow_mut().notices() {
+            match notice {
+                Notice::Latency(took) => gauges.latency(took),
+                Notice::Fault(fault) => {
+                    let counter = Counter::StoreErrors(StoreError::Front(fault.name()));
+                    gauges.count(&rules.config, counter, 1);
+                }
+                Notice::Opened { fault, failures } => {
+                    log::error!(
+                        "the store at {} failed {failures} times in a row ({}): it is left alone for now; routes with \
+                         on_store_failure: closed answer 503, others get the degraded share of their limits",
+                        self.upstream,
+                        fault.name()
+                    );
+                    self.count_as_degraded(gauges, true);
+                }
+                Notice::Recovered => {
+                    log::warn!("the store at {} answers again", self.upstream);
+                    self.count_as_degraded(gauges, false);
+                }
+            }
+        }
+    }
+
+    /// Keeps the gauge at one for each worker that does without the store.
+    pub(super) fn count_as_degraded(&self, gauges: &Gauges, degraded: bool) {
+        if self.degraded.replace(degraded) != degraded {
+            gauges.degraded(if degraded { 1 } else { -1 });
+        }
+    }
+}
