@@ -59,7 +59,7 @@ impl Shared {
     pub(super) fn ask(&self, question: &Question, now: Millis) -> Event<'static> {
         let mut store = self.store.borrow_mut();
         match question {
-            Question::Decide(ask) => {
+            Question::Decide(ask) | Question::Degraded(ask) => {
                 let (verdict, toll) = store.decide(ask, now);
                 Event::Decided(verdict, toll, now)
             }
