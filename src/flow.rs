@@ -1,7 +1,8 @@
 //! One request from its first byte to its last: events in, effects out.
 //!
 //! Invariants: at most one open question; `Resume` only while waiting; nothing after a reply; every
-//! way out of `Asking` ends in `Resume` or `Reply`; no bytes can make it panic.
+//! way out of a question ends in `Resume` or `Reply`, with one more question in between where the
+//! store failed; no bytes can make it panic.
 
 mod counts;
 
@@ -28,10 +29,12 @@ use crate::verdict::{Boxed, Verdict};
 pub enum Event<'a> {
     /// Its headers came; and the pass of the request that it continues, if it does.
     Headers(Request, Facts<'a>, Option<Rc<Pass>>),
-    /// The store decided.
+    /// The store decided; or the degraded limiter, where that was asked.
     Decided(Verdict, Toll, Millis),
     /// The store told which box is in force.
     Lockout(Option<Boxed>, Millis),
+    /// The store failed to answer what it was asked.
+    StoreFailed(Millis),
     /// The response's headers came: the upstream's, or a reply's.
     ResponseHeaders,
 }
@@ -41,8 +44,10 @@ pub enum Event<'a> {
 pub enum Question {
     /// May it pass?
     Decide(Rc<Ask>),
-    /// Which box is in force? Changes nothing.
+    /// Which box is in force, as far as this node knows? Changes nothing.
     Lockout(Rc<Ask>),
+    /// May it pass, though the store failed? For the degraded limiter, over the local store.
+    Degraded(Rc<Ask>),
 }
 
 /// What is to be done on the proxy, in this order.
@@ -50,7 +55,7 @@ pub enum Question {
 pub enum Effect {
     /// Take this header off the request.
     Strip(String),
-    /// Ask the store; the request waits.
+    /// Ask; the request waits.
     Ask(Question),
     /// Leave the verdict for access logs.
     Note(&'static str),
@@ -87,6 +92,8 @@ pub enum Flow {
     Fresh,
     /// A question is open.
     Asking(Box<Asking>),
+    /// The store failed, and the question to the degraded limiter is open.
+    Degrading(Box<Asking>),
     /// It was let through.
     Passed(Rc<Pass>),
     /// It was let through, and its response came.
@@ -116,9 +123,15 @@ impl Flow {
                 self.arrive(rules, request, &facts, nonce)
             }
             (Self::Asking(asking), Event::Decided(verdict, toll, now)) => {
-                let mut effects = toll_counts(&toll);
-                effects.extend(self.settle(rules, &asking, verdict, now, nonce));
-                effects
+                let settled = self.settle(rules, &asking, verdict, now, nonce);
+                [toll_counts(&toll), settled].concat()
+            }
+            (Self::Degrading(asking), Event::Decided(verdict, toll, now)) => {
+                let settled = self.settle(rules, &asking, verdict.degraded(), now, nonce);
+                [toll_counts(&toll), settled].concat()
+            }
+            (Self::Asking(asking), Event::StoreFailed(now)) => {
+                self.degrade(rules, asking, now, nonce)
             }
             (Self::Asking(asking), Event::Lockout(boxed, now)) => {
                 let verdict = match (boxed, &asking.plan.check) {
@@ -173,6 +186,29 @@ impl Flow {
                 effects.extend(self.settle(rules, &asking, verdict, facts.now, nonce));
             }
         }
+        effects
+    }
+
+    /// The store failed for a request.
+    fn degrade(
+        &mut self,
+        rules: &Rules,
+        mut asking: Box<Asking>,
+        now: Millis,
+        nonce: u64,
+    ) -> Vec<Effect> {
+        let mut effects = vec![Effect::Count(Counter::Degraded(asking.plan.route), 1)];
+        if let Some(ask) = asking.plan.degrade(rules) {
+            effects.push(Effect::Ask(Question::Degraded(ask)));
+            *self = Self::Degrading(asking);
+            return effects;
+        }
+        let verdict = match &asking.plan.check {
+            // Whatever the store knows, it would not have passed.
+            Check::IdempotencyKey(fault, _) => Verdict::IdempotencyKey(*fault),
+            _ => Verdict::Unavailable,
+        };
+        effects.extend(self.settle(rules, &asking, verdict, now, nonce));
         effects
     }
 

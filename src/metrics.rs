@@ -11,6 +11,12 @@ use crate::verdict::Scope;
 /// The property under which the verdict is left for access logs.
 pub const VERDICT_PROPERTY: &str = "tollgate_verdict";
 
+/// The gauge that is 1 while the store fails, else 0.
+pub const DEGRADED: &str = "tollgate_degraded";
+
+/// The histogram of how long the store took to answer, in milliseconds.
+pub const STORE_LATENCY: &str = "tollgate_store_latency_ms";
+
 /// A counter, with its labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Counter {
@@ -34,6 +40,8 @@ pub enum Counter {
         /// Whose box.
         scope: Scope,
     },
+    /// Requests that the store failed for, by route.
+    Degraded(RouteId),
     /// Entries of the local store that made room for others.
     Evictions,
     /// Changes of a page that were tried again because another worker was faster.
@@ -49,6 +57,8 @@ pub enum StoreError {
     Contention,
     /// A debit could not be given back.
     LostRefund,
+    /// A call of a store behind a front failed: the name of the fault's kind.
+    Front(&'static str),
 }
 
 impl Counter {
@@ -62,10 +72,7 @@ impl Counter {
                 verdict,
                 mode,
             } => {
-                let route = config
-                    .routes
-                    .get(route.0)
-                    .map_or("default", |r| r.name.as_str());
+                let route = route_name(config, *route);
                 let tier = tier_name(config, *tier);
                 let mode = mode_name(*mode);
                 format!(
@@ -81,17 +88,29 @@ impl Counter {
                     scope.name()
                 )
             }
+            Self::Degraded(route) => {
+                format!(
+                    "tollgate_degraded_total.route.{}",
+                    route_name(config, *route)
+                )
+            }
             Self::Evictions => "tollgate_evictions_total".to_owned(),
             Self::Retries => "tollgate_store_retries_total".to_owned(),
             Self::StoreErrors(error) => {
                 let kind = match error {
                     StoreError::Contention => "contention",
                     StoreError::LostRefund => "lost_refund",
+                    StoreError::Front(kind) => kind,
                 };
                 format!("tollgate_store_errors_total.kind.{kind}")
             }
         }
     }
+}
+
+fn route_name(config: &Config, route: RouteId) -> &str {
+    let route = config.routes.get(route.0);
+    route.map_or("default", |r| r.name.as_str())
 }
 
 /// The tier's name in metrics and problem documents.

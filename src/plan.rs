@@ -3,13 +3,14 @@
 use std::rc::Rc;
 
 use tollgate_config::{
-    BoxMode, Config, IdempotencyKey, Millis, Mode, Route, RouteId, TierId, path,
+    BoxMode, Config, IdempotencyKey, Millis, Mode, OnStoreFailure, Route, RouteId, Share, TierId,
+    path,
 };
 
 use crate::client_ip::Address;
 use crate::idempotency;
 use crate::identity::{Caller, Properties};
-use crate::limit::{decision::Strictness, penalty::Terms};
+use crate::limit::{bucket::Meter, decision::Strictness, penalty::Terms};
 use crate::price;
 use crate::request::Request;
 use crate::rules::Rules;
@@ -79,6 +80,22 @@ impl Plan {
     #[must_use]
     pub fn cost(&self) -> u64 {
         self.check.ask().map_or(0, |ask| ask.cost)
+    }
+
+    /// Has the degraded limiter decide instead of the store, which failed: what it is asked, or
+    /// `None` where the route is closed then, or where the store would not have decided it.
+    pub fn degrade(&mut self, rules: &Rules) -> Option<Rc<Ask>> {
+        let config = &rules.config;
+        let route = config.routes.get(self.route.0);
+        match (&self.check, route.map(|r| r.on_store_failure)) {
+            (_, Some(OnStoreFailure::Closed)) => None,
+            (Check::Store(ask), _) => {
+                let ask = Rc::new(degraded(ask, config.degraded_share));
+                self.check = Check::Store(Rc::clone(&ask));
+                Some(ask)
+            }
+            _ => None,
+        }
     }
 
     /// The plan for a request.
@@ -181,6 +198,53 @@ fn ask(
         penalty: penalty(rules, terms),
     };
     (tier, Rc::new(ask))
+}
+
+/// The same question to the degraded limiter: a share of each limit, and nobody is struck.
+fn degraded(ask: &Ask, share: Share) -> Ask {
+    let reduce = |meter: &Meter| Meter::new(share.of(*meter.limit()));
+    let (subject, cost) = match &ask.subject {
+        Subject::Key {
+            tenant,
+            key,
+            tenant_meter,
+            key_meter,
+            ip,
+        } => {
+            let subject = Subject::Key {
+                tenant: tenant.clone(),
+                key: key.clone(),
+                tenant_meter: reduce(tenant_meter),
+                key_meter: reduce(key_meter),
+                ip: ip
+                    .as_ref()
+                    .map(|(address, meter)| (address.clone(), reduce(meter))),
+            };
+            (subject, ask.cost)
+        }
+        Subject::Anonymous {
+            address,
+            meter,
+            ip_meter,
+        } => {
+            let meter = reduce(meter);
+            let subject = Subject::Anonymous {
+                address: address.clone(),
+                meter,
+                ip_meter: ip_meter.as_ref().map(reduce),
+            };
+            (subject, ask.cost.min(meter.burst()))
+        }
+    };
+    Ask {
+        subject,
+        cost,
+        penalty: BoxTerms {
+            strictness: ask.penalty.strictness.without_strikes(),
+            ..ask.penalty
+        },
+        ..*ask
+    }
 }
 
 fn penalty(rules: &Rules, terms: Terms) -> BoxTerms {

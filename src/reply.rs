@@ -94,6 +94,13 @@ const IDEMPOTENCY_KEY_REQUIRED: Kind = Kind {
     ..INVALID_REQUEST
 };
 
+const RATE_LIMITER_UNAVAILABLE: Kind = Kind {
+    status: 503,
+    grpc: 14,
+    name: "rate-limiter-unavailable",
+    title: "Rate Limiter Unavailable",
+};
+
 /// The answer to a refused request; `None` if the verdict lets it pass.
 #[must_use]
 pub fn refusal(verdict: &Verdict, asker: &Asker<'_>) -> Option<Reply> {
@@ -101,7 +108,7 @@ pub fn refusal(verdict: &Verdict, asker: &Asker<'_>) -> Option<Reply> {
     let date_from = config.headers.retry_after_date_from;
     let mut fields: Vec<Field> = Vec::new();
     let (kind, retry, document) = match verdict {
-        Verdict::Exempt | Verdict::Allowed(_) => return None,
+        Verdict::Exempt | Verdict::Allowed(_) | Verdict::Degraded(_) => return None,
         Verdict::Throttled(throttled) => {
             fields.extend(fields::rate_limit(
                 config.headers.dialect,
@@ -142,6 +149,11 @@ pub fn refusal(verdict: &Verdict, asker: &Asker<'_>) -> Option<Reply> {
         Verdict::Invalid(Invalid::DoubledHeader(name)) => {
             let detail = format!("The header '{name}' was sent more than once; send it once.");
             (&INVALID_REQUEST, None, Document::of(detail))
+        }
+        Verdict::Unavailable => {
+            let retry = RetryAfter::OUTAGE;
+            let detail = problem::unavailable(asker, retry);
+            (&RATE_LIMITER_UNAVAILABLE, Some(retry), Document::of(detail))
         }
     };
     if let Some(retry) = retry {

@@ -174,6 +174,8 @@ pub enum Verdict {
     Exempt,
     /// It passes.
     Allowed(Standings),
+    /// The store failed, and the degraded limiter let it pass: where the client stands with that.
+    Degraded(Standings),
     /// Too few tokens.
     Throttled(Throttled),
     /// In the penalty box.
@@ -184,6 +186,8 @@ pub enum Verdict {
     Invalid(Invalid),
     /// The store was too contended to decide.
     Contended,
+    /// The store failed, and the route is closed then.
+    Unavailable,
 }
 
 impl Verdict {
@@ -193,10 +197,12 @@ impl Verdict {
         match self {
             Self::Exempt => "exempt",
             Self::Allowed(_) => "allowed",
+            Self::Degraded(_) => "degraded",
             Self::Throttled(_) | Self::Contended => "throttled",
             Self::Boxed(_) => "boxed",
             Self::IdempotencyKey(_) => "idempotency",
             Self::Invalid(_) => "invalid",
+            Self::Unavailable => "unavailable",
         }
     }
 
@@ -206,10 +212,21 @@ impl Verdict {
         match self {
             Self::Exempt => "shadow_exempt",
             Self::Allowed(_) => "shadow_allowed",
+            Self::Degraded(_) => "shadow_degraded",
             Self::Throttled(_) | Self::Contended => "shadow_throttled",
             Self::Boxed(_) => "shadow_boxed",
             Self::IdempotencyKey(_) => "shadow_idempotency",
             Self::Invalid(_) => "shadow_invalid",
+            Self::Unavailable => "shadow_unavailable",
+        }
+    }
+
+    /// The same, decided by the degraded limiter: a refusal is a refusal, whoever decided it.
+    #[must_use]
+    pub fn degraded(self) -> Self {
+        match self {
+            Self::Allowed(standings) => Self::Degraded(standings),
+            other => other,
         }
     }
 
@@ -217,7 +234,7 @@ impl Verdict {
     #[must_use]
     pub const fn standings(&self) -> Option<&Standings> {
         match self {
-            Self::Allowed(standings) => Some(standings),
+            Self::Allowed(standings) | Self::Degraded(standings) => Some(standings),
             Self::Throttled(throttled) => Some(&throttled.standings),
             _ => None,
         }

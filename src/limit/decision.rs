@@ -29,8 +29,31 @@ pub enum Strictness {
     Enforced,
     /// Boxes are only counted.
     Watched,
-    /// There are no strikes.
+    /// Boxes that are known refuse, but there are no strikes: the store that counts them has failed.
+    Known,
+    /// There are no strikes and no boxes.
     Off,
+}
+
+impl Strictness {
+    /// The same while the store that counts strikes fails.
+    #[must_use]
+    pub const fn without_strikes(self) -> Self {
+        match self {
+            Self::Enforced | Self::Known => Self::Known,
+            Self::Watched | Self::Off => Self::Off,
+        }
+    }
+
+    /// Whether a box refuses.
+    #[must_use]
+    pub const fn refuses(self) -> bool {
+        matches!(self, Self::Enforced | Self::Known)
+    }
+
+    const fn strikes(self) -> bool {
+        matches!(self, Self::Enforced | Self::Watched)
+    }
 }
 
 /// The penalty box as it stands for this owner.
@@ -117,7 +140,7 @@ impl Holding {
             Strictness::Off => None,
             _ => self.penalty.record.lockout(now),
         };
-        if let (Some(lockout), Strictness::Enforced) = (lockout, strictness) {
+        if let Some(lockout) = lockout.filter(|_| strictness.refuses()) {
             return Outcome::Boxed {
                 lockout,
                 tripped: false,
@@ -146,13 +169,13 @@ impl Holding {
         self.promise = promised.last;
         let wait = promised.wait.max(real);
         // In a watched box nothing would have been decided, so nothing more is held.
-        let strikes = promised.beyond && lockout.is_none() && strictness != Strictness::Off;
+        let strikes = promised.beyond && lockout.is_none() && strictness.strikes();
         let penalty = &mut self.penalty;
         let tripped = strikes
             .then(|| penalty.record.strike(&penalty.terms, now))
             .flatten();
         match tripped {
-            Some(lockout) if strictness == Strictness::Enforced => {
+            Some(lockout) if strictness.refuses() => {
                 self.promise = Promise::default();
                 Outcome::Boxed {
                     lockout,

@@ -17,12 +17,20 @@ pub struct Terms {
     pub max_level: u8,
 }
 
+/// How long a box that another store told of is used without asking again, so that an operator's
+/// release takes effect within this time.
+pub const USED_FOR: Millis = Millis(10_000);
+
 /// What is held against one key or address.
+///
+/// Either strikes are counted here, or another store counts them and this is a [memory](Self::remember)
+/// of its boxes: then there are no strikes, and `window_ends` is the end of the time for which the box
+/// may be used without asking that store again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Record {
     /// Strikes in the running window.
     pub strikes: u32,
-    /// When that window ends.
+    /// When that window ends; of a box that was remembered, when it has to be asked for again.
     pub window_ends: Millis,
     /// Times in the box.
     pub offenses: u32,
@@ -51,6 +59,32 @@ impl Record {
             level: self.level,
             until: self.boxed_until,
         })
+    }
+
+    /// Takes note of a box that another store told of, to be used without asking again for
+    /// [`USED_FOR`], and to its end while that store fails. Running strikes are none any more, as where
+    /// the box was tripped; offenses are left as they are.
+    pub fn remember(&mut self, lockout: Lockout, now: Millis) {
+        self.strikes = 0;
+        self.window_ends = now.plus(USED_FOR).min(lockout.until);
+        self.level = lockout.level;
+        self.boxed_until = lockout.until;
+    }
+
+    /// The box in force, if it was remembered less than [`USED_FOR`] ago.
+    #[must_use]
+    pub fn remembered(&self, now: Millis) -> Option<Lockout> {
+        // Longer than it can last, it was remembered before the clock was set back.
+        let fresh = self.window_ends > now && self.window_ends <= now.plus(USED_FOR);
+        self.lockout(now).filter(|_| fresh && self.strikes == 0)
+    }
+
+    /// Forgets the box in force: the store that counts says that there is none.
+    pub fn release(&mut self) {
+        self.strikes = 0;
+        self.window_ends = Millis(0);
+        self.level = 0;
+        self.boxed_until = Millis(0);
     }
 
     /// Whether nothing is held any more.

@@ -117,6 +117,16 @@ pub fn throttled(asker: &Asker<'_>, throttled: &Throttled, retry: RetryAfter) ->
     }
 }
 
+/// The detail of a refusal for which nobody could tell whether the request was within its limits.
+#[must_use]
+pub fn unavailable(asker: &Asker<'_>, retry: RetryAfter) -> String {
+    format!(
+        "Limits cannot be checked at the moment, and route '{}' takes no request unchecked; retry in {}.",
+        route_name(asker),
+        count(retry.seconds(), "second")
+    )
+}
+
 /// The document of a refusal because of the penalty box.
 #[must_use]
 pub fn boxed(whom: &str, lockout: &Lockout) -> Document {

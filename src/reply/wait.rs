@@ -11,6 +11,8 @@ pub struct RetryAfter(u64);
 impl RetryAfter {
     /// The shortest wait there is.
     pub const SOON: Self = Self(1);
+    /// The wait while nobody can tell how long it will be.
+    pub const OUTAGE: Self = Self(15);
 
     /// A wait rounded up to whole seconds, and 0-10 % of those added, so that clients refused
     /// together do not come back together.

@@ -11,7 +11,7 @@ use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use tollgate_config::{Bytes, Millis};
 
 use self::memory::{Memory, Slot};
-use self::met::{Met, Owner, scope};
+use self::met::{Met, Owner};
 use self::page::Page;
 use self::record::{Bucket as Kept, Name};
 use super::{Ask, Store, Subject, Toll};
@@ -21,6 +21,7 @@ use crate::limit::decision::{Bucket, Holding, Outcome, Penalty, Strictness};
 use crate::verdict::{Boxed, Policy, Scope, Standing, Standings, Throttled, Verdict};
 
 pub mod heap;
+mod known;
 pub mod memory;
 mod met;
 pub mod page;
@@ -284,22 +285,6 @@ impl<M: Memory> Local<M> {
             .max()
             .unwrap_or_default()
     }
-
-    fn held_against(&self, ask: &Ask, now: Millis) -> Option<Boxed> {
-        let enforced = ask.penalty.strictness == Strictness::Enforced;
-        let owner = self.owner(ask);
-        let slot = self.memory.read(self.page_of(&owner)?)?;
-        let page = Page::read(slot.bytes, self.page_size);
-        let lockout = page
-            .penalty(owner.held())
-            .lockout(now)
-            .filter(|_| enforced)?;
-        Some(Boxed {
-            scope: scope(ask),
-            lockout,
-            tripped: false,
-        })
-    }
 }
 
 impl<M: Memory> Store for Local<M> {
@@ -313,7 +298,7 @@ impl<M: Memory> Store for Local<M> {
             let verdict = self.decide_owner(ask, now, &mut toll);
             return (verdict.unwrap_or(Verdict::Contended), toll);
         };
-        if let Some(boxed) = self.held_against(ask, now) {
+        if let Some(boxed) = self.known(ask, now, true) {
             return (Verdict::Boxed(boxed), toll);
         }
         let owner = self.address(address, ask);
@@ -356,7 +341,7 @@ impl<M: Memory> Store for Local<M> {
     }
 
     fn lockout(&mut self, ask: &Ask, now: Millis) -> Option<Boxed> {
-        self.held_against(ask, now)
+        self.known(ask, now, true)
     }
 }
 
