@@ -110,6 +110,15 @@ pub struct Asking {
 }
 
 impl Flow {
+    /// What the store was asked, while that question is open.
+    #[must_use]
+    pub fn asked(&self) -> Option<&Ask> {
+        match self {
+            Self::Asking(asking) => asking.plan.check.ask(),
+            _ => None,
+        }
+    }
+
     /// Takes an event, at a nonce, and says what to do.
     pub fn on(&mut self, rules: &Rules, event: Event<'_>, nonce: u64) -> Vec<Effect> {
         match (std::mem::take(self), event) {

@@ -53,7 +53,7 @@ impl Life {
     pub(super) fn answered(self: &Rc<Self>, answer: Answer, now: Millis) {
         let event = {
             let flow = self.flow.borrow();
-            self.shared.heard(flow.open_question(), answer, now)
+            self.shared.heard(flow.asked(), answer, now)
         };
         if let Some(Action::Continue) = self.play(event, now) {
             log_failure(host::resume());

@@ -90,7 +90,7 @@ impl Shared {
                     return Some(decided((Verdict::Boxed(boxed), Toll::default())));
                 }
                 let put = remote.ask(life, ask, now);
-                remote.tell(&self.rules, &self.gauges);
+                self.tell();
                 match put {
                     Put::Waiting => None,
                     Put::Failed => Some(Event::StoreFailed(now)),
@@ -105,15 +105,20 @@ impl Shared {
             Answer::Failed(_) => return Event::StoreFailed(now),
             Answer::Decided(verdict, at) => (verdict, at),
         };
-        if let (Verdict::Boxed(boxed), Some(ask)) = (&verdict, ask) {
-            // By this node's clock.
-            let lockout = Lockout {
-                until: now.plus(boxed.lockout.until.since(at)),
-                ..boxed.lockout
-            };
-            self.local.borrow_mut().remember(ask, lockout, now);
-        }
-        Event::Decided(verdict, Toll::default(), at)
+        let local = self.local.borrow();
+        let toll = match (&verdict, ask) {
+            (Verdict::Boxed(boxed), Some(ask)) => {
+                // By this node's clock.
+                let lockout = Lockout {
+                    until: now.plus(boxed.lockout.until.since(at)),
+                    ..boxed.lockout
+                };
+                local.remember(ask, lockout, now)
+            }
+            (_, Some(ask)) => local.forget(ask, now),
+            (_, None) => Toll::default(),
+        };
+        Event::Decided(verdict, toll, at)
     }
 
     /// Counts.
@@ -121,11 +126,18 @@ impl Shared {
         self.gauges.count(&self.rules.config, counter, by);
     }
 
+    /// Counts and logs what the desk noticed.
+    pub(super) fn tell(&self) {
+        if let Some(remote) = &self.remote {
+            remote.tell(&self.rules, &self.gauges);
+        }
+    }
+
     /// The root was called by its queue or the clock.
     fn woken(&self) {
         if let Some(remote) = &self.remote {
             remote.woken();
-            remote.tell(&self.rules, &self.gauges);
+            self.tell();
         }
     }
 }
@@ -148,7 +160,7 @@ impl Context for Root {
         let Some(shared) = &self.shared else { return };
         if let Some(remote) = &shared.remote {
             remote.returned(token, body_size);
-            remote.tell(&shared.rules, &shared.gauges);
+            shared.tell();
         }
     }
 
