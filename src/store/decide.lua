@@ -35,6 +35,7 @@
 -- Every write sets a time to live: until the bucket is full and nothing is promised or held, and a minute.
 
 local floor, fmod, max, min = math.floor, math.fmod, math.max, math.min
+local format, gmatch, call = string.format, string.gmatch, redis.call
 
 local MOST = 9007199254740992 -- 2^53: no more units are counted
 local FAR = 2251799813685248 -- 2^51 us, 71 years: no promise goes further
@@ -65,7 +66,7 @@ end
 
 local function numbers(text)
   local list = {}
-  for number in string.gmatch(text, '%S+') do
+  for number in gmatch(text, '%S+') do
     list[#list + 1] = tonumber(number)
   end
   return list
@@ -114,7 +115,7 @@ local buckets, strings = {}, {}
 local function bucket(index)
   local held = buckets[index]
   if not held then
-    local f = redis.call('HMGET', KEYS[index], 's', 'u', 'r', 'a', 'p', 'b', 'w', 'm')
+    local f = call('HMGET', KEYS[index], 's', 'u', 'r', 'a', 'p', 'b', 'w', 'm')
     held = { p = tonumber(f[5]) or 0, b = tonumber(f[6]), w = tonumber(f[7]), m = tonumber(f[8]) }
     local s, u, r, a = tonumber(f[1]), tonumber(f[2]), tonumber(f[3]), tonumber(f[4])
     if s and u and r and a and u >= 1 and r >= 1 then
@@ -129,7 +130,7 @@ end
 local function value(index)
   local found = strings[index]
   if not found then
-    found = { value = tonumber(redis.call('GET', KEYS[index]) or nil) or false }
+    found = { value = tonumber(call('GET', KEYS[index]) or nil) or false }
     strings[index] = found
   end
   return found.value
@@ -221,7 +222,7 @@ local function lockout(question, held, at)
   local ends = held.b
   if not given then
     -- Whoever set the key last says when it ends: an operator, perhaps. One without an end is told for a while.
-    local left = redis.call('PTTL', KEYS[question.box])
+    local left = call('PTTL', KEYS[question.box])
     local expires = at + (left >= 0 and left or 60000)
     if not strings[question.box].changed and (not ends or math.abs(expires - ends) > 1000) then
       ends = expires
@@ -268,14 +269,6 @@ local function strike(question, held, at)
 end
 
 -- One question -----------------------------------------------------------------------------------------------------
-
-local function reply(kind, ...)
-  local parts = { kind }
-  for _, number in ipairs({ ... }) do
-    parts[#parts + 1] = string.format('%.0f', number)
-  end
-  return table.concat(parts, ' ')
-end
 
 local function terms_of(text)
   local n = numbers(text)
@@ -328,14 +321,14 @@ local function decide(question)
         give_back(second, terms.second, at, question.second_cost)
       end
     end
-    return reply('d', at)
+    return format('d %.0f', at)
   end
 
   local level, ends
   if held then
     level, ends = lockout(question, held, at)
     if level and question.strictness == ENFORCED then
-      return reply('b', at, level, ends, 0)
+      return format('b %.0f %d %.0f 0', at, level, ends)
     end
   end
 
@@ -348,11 +341,11 @@ local function decide(question)
   if ip then
     local wait = wait_for(ip, terms.ip, at, 1)
     if wait > 0 then
-      return reply('i', at, seen(ip, terms.ip, at), wait, max(wait, own, other))
+      return format('i %.0f %.0f %.0f %.0f', at, seen(ip, terms.ip, at), wait, max(wait, own, other))
     end
     pay(ip, terms.ip, at, 1)
     if question.step == ADDRESS then
-      return reply('p', at, seen(ip, terms.ip, at))
+      return format('p %.0f %.0f', at, seen(ip, terms.ip, at))
     end
   end
   local function left_of(held, meter)
@@ -369,7 +362,8 @@ local function decide(question)
     if second then
       pay(second, terms.second, at, question.second_cost)
     end
-    return reply('a', at, seen(first, terms.first, at), left_of(second, terms.second), left_of(ip, terms.ip))
+    return format('a %.0f %.0f %.0f %.0f', at, seen(first, terms.first, at), left_of(second, terms.second),
+      left_of(ip, terms.ip))
   end
 
   keep(first, terms.first, at)
@@ -387,14 +381,14 @@ local function decide(question)
   end
   if tripped and question.strictness == ENFORCED then
     first.p = 0
-    return reply('b', at, tripped, tripped_ends, 1)
+    return format('b %.0f %d %.0f 1', at, tripped, tripped_ends)
   end
   local left = terms.strikes
   if held then
     left = max(0, terms.strikes - strikes_in_window(question, held, at))
   end
-  return reply('t', at, seen(first, terms.first, at), own, left_of(second, terms.second), other,
-    left_of(ip, terms.ip), max(told, real), left, tripped or 0, tripped_ends or 0)
+  return format('t %.0f %.0f %.0f %.0f %.0f %.0f %.0f %d %d %.0f', at, seen(first, terms.first, at), own,
+    left_of(second, terms.second), other, left_of(ip, terms.ip), max(told, real), left, tripped or 0, tripped_ends or 0)
 end
 
 -- The batch --------------------------------------------------------------------------------------------------------
@@ -429,20 +423,16 @@ for index, held in pairs(buckets) do
         useful = max(useful, held[name])
       end
     end
-    for i = 2, #fields, 2 do
-      fields[i] = string.format('%.0f', fields[i])
-    end
-    redis.call('HSET', KEYS[index], unpack(fields))
-    redis.call('PEXPIRE', KEYS[index], string.format('%.0f', max(0, useful - now) + SLACK + spare))
+    call('HSET', KEYS[index], unpack(fields))
+    call('PEXPIRE', KEYS[index], max(0, useful - now) + SLACK + spare)
   end
 end
 for index, found in pairs(strings) do
   if found.changed then
     if found.value then
-      local left = max(1, found.ends - now) + spare
-      redis.call('SET', KEYS[index], string.format('%.0f', found.value), 'PX', string.format('%.0f', left))
+      call('SET', KEYS[index], found.value, 'PX', max(1, found.ends - now) + spare)
     else
-      redis.call('DEL', KEYS[index])
+      call('DEL', KEYS[index])
     end
   end
 end
