@@ -1,9 +1,9 @@
-//! Every file of `examples/` and every YAML block of the reference is a test.
+//! Every file of `examples/` and every configuration in the documentation is a test.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use super::{json, no_env, protobuf};
-use crate::{Config, ConfigErrors, tree::Node};
+use crate::{Config, ConfigErrors, StoreKind, tree::Node};
 
 fn files(folder: &str) -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -72,19 +72,96 @@ fn invalid_examples_are_refused_with_exactly_the_errors_beside_them() {
     }
 }
 
-#[test]
-fn examples_of_the_reference_are_valid() {
-    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
-    let reference = fs::read_to_string(reference).unwrap();
-    let blocks: Vec<&str> = reference
-        .split("```yaml\n")
-        .skip(1)
-        .map(|rest| rest.split_once("```").unwrap().0)
-        .collect();
-    assert!(blocks.len() >= 5, "where are the examples?");
-    for block in blocks {
-        if let Err(errors) = every_way("the reference", block) {
-            panic!("{block}\n{errors}");
+/// A fenced block of a document.
+struct Block {
+    document: String,
+    info: String,
+    text: String,
+}
+
+fn blocks() -> Vec<Block> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let mut blocks = Vec::new();
+    for path in fs::read_dir(docs).unwrap().map(|file| file.unwrap().path()) {
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
         }
+        let document = path.file_name().unwrap().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).unwrap();
+        // Outside and inside of fences take turns.
+        let mut parts = text.split("\n```").skip(1);
+        while let Some(inside) = parts.next() {
+            assert!(parts.next().is_some(), "{document}: a block is not closed");
+            let (info, text) = inside.split_once('\n').unwrap();
+            blocks.push(Block {
+                document: document.clone(),
+                info: info.to_owned(),
+                text: text.to_owned(),
+            });
+        }
+    }
+    blocks
+}
+
+#[test]
+fn configurations_of_the_documentation_are_valid() {
+    let mut read = Vec::new();
+    for block in blocks() {
+        match block.info.as_str() {
+            "yaml" | "yaml tollgate" => {
+                if let Err(errors) = every_way(&block.document, &block.text) {
+                    panic!("{}\n{}\n{errors}", block.document, block.text);
+                }
+                read.push(block.document);
+            }
+            "yaml cluster" => {}
+            info => assert!(
+                !info.starts_with("yaml"),
+                "this is not read: {}",
+                block.text
+            ),
+        }
+    }
+    for (document, least) in [("configuration.md", 5), ("redis.md", 3)] {
+        let found = read.iter().filter(|name| *name == document).count();
+        assert!(found >= least, "where are the examples of {document}?");
+    }
+}
+
+/// A cluster that no store of the document names, or a store whose cluster is not shown, is a
+/// reader's dead end.
+#[test]
+fn clusters_and_stores_of_the_operators_guide_belong_together() {
+    let mut clusters = BTreeSet::new();
+    let mut upstreams = BTreeSet::new();
+    for block in blocks().iter().filter(|block| block.document == "redis.md") {
+        if block.info == "yaml cluster" {
+            let cluster: serde_yaml_ng::Value = serde_yaml_ng::from_str(&block.text).unwrap();
+            let name = cluster["name"].as_str().unwrap();
+            let endpoints = &cluster["load_assignment"];
+            assert_eq!(endpoints["cluster_name"].as_str(), Some(name));
+            assert!(endpoints["endpoints"].is_sequence(), "{name}");
+            assert!(cluster["connect_timeout"].is_string(), "{name}");
+            clusters.insert(name.to_owned());
+        } else if block.info.starts_with("yaml") {
+            let config = every_way(&block.document, &block.text).unwrap();
+            assert!(config.warnings.is_empty(), "{}", block.text);
+            if let StoreKind::Redis(redis) = config.store.kind {
+                upstreams.insert(redis.upstream);
+            }
+        }
+    }
+    assert!(clusters.len() >= 2, "where are the clusters?");
+    assert_eq!(clusters, upstreams);
+}
+
+#[test]
+fn json_of_the_documentation_is_json() {
+    for block in blocks()
+        .iter()
+        .filter(|block| block.info.starts_with("json"))
+    {
+        let read = serde_json::from_str::<serde_json::Value>(&block.text);
+        assert!(read.is_ok(), "{}\n{read:?}", block.text);
     }
 }
