@@ -28,13 +28,13 @@ class Target:
         return f"{self.scenario.name}-{self.backend}"
 
 
-def under_test(targets: list[Target], upstream_port: int) -> dict:
-    """One Envoy with every target on a port of its own."""
+def under_test(targets: list[Target], upstream_port: int, front_port: int = 1) -> dict:
+    """One Envoy with every target on a port of its own, an upstream, and a front of Redis."""
     listeners = []
     for target in targets:
         route = {"route": {"cluster": "api", "timeout": "15s"}} if target.backend == UPSTREAM else _answer()
         listeners.append(_listener(target.name, target.scenario.filters, route))
-    return _bootstrap(listeners, [_cluster(upstream_port)])
+    return _bootstrap(listeners, [_cluster("api", upstream_port), _cluster("redis-front", front_port)])
 
 
 def upstream() -> dict:
@@ -83,13 +83,13 @@ def _answer() -> dict:
     }
 
 
-def _cluster(port: int) -> dict:
+def _cluster(name: str, port: int) -> dict:
     endpoint = {"endpoint": {"address": _address(port)}}
     return {
-        "name": "api",
+        "name": name,
         "type": "STATIC",
         "connect_timeout": "1s",
-        "load_assignment": {"cluster_name": "api", "endpoints": [{"lb_endpoints": [endpoint]}]},
+        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
     }
 
 

@@ -20,6 +20,13 @@ def on_cores(cores: list[int], command: list[str]) -> list[str]:
     return ["setpriv", "--pdeathsig", "TERM", "taskset", "--cpu-list", listed, *command]
 
 
+def cpu_seconds_of(pid: int) -> float:
+    """User and system time of all threads of a process so far."""
+    # The name in parentheses may hold anything; what follows the last one is fields 3 and on.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+
 class Envoy:
     """One worker, unless told otherwise. A context manager: leaving it stops the process."""
 
@@ -61,9 +68,7 @@ class Envoy:
 
     def cpu_seconds(self) -> float:
         """User and system time of all its threads so far."""
-        # The name in parentheses may hold anything; what follows the last one is fields 3 and on.
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+        return cpu_seconds_of(self._process.pid)
 
     def resident(self) -> int:
         """The memory it holds, in bytes."""

@@ -57,7 +57,17 @@ def hot(tollgate: Path) -> tuple[Scenario, float, float]:
     return Scenario("hot", "one hot key", [_wasm("hot", tollgate, config)]), rate, burst
 
 
-def _wasm(name: str, code: Path, configuration: dict) -> dict:
+def with_redis(noop: Path, tollgate: Path) -> list[Scenario]:
+    """The no-op filter, and Tollgate on Redis with a call for each request and with shared calls."""
+    config = _tollgate() | {"store": {"kind": "redis", "upstream": "redis-front", "timeout": "1s"}}
+    return [
+        Scenario(NOOP, "no-op Wasm filter", [_wasm("noop_fleet", noop, {})]),
+        Scenario("single", "Tollgate on Redis, one call a request", [_wasm("single", tollgate, config, coalesce="off")]),
+        Scenario("coalesced", "Tollgate on Redis, calls shared", [_wasm("coalesced", tollgate, config)]),
+    ]
+
+
+def _wasm(name: str, code: Path, configuration: dict, coalesce: str = "on") -> dict:
     """A Wasm filter with a VM, and so with state, of its own."""
     return {
         "name": name,
@@ -70,6 +80,7 @@ def _wasm(name: str, code: Path, configuration: dict) -> dict:
                 "vm_config": {
                     "vm_id": name,
                     "runtime": "envoy.wasm.runtime.v8",
+                    "environment_variables": {"key_values": {"TOLLGATE_COALESCE": coalesce}},
                     "code": {"local": {"filename": str(code)}},
                 },
                 "configuration": {"@type": "type.googleapis.com/google.protobuf.Struct", "value": configuration},
