@@ -312,7 +312,7 @@ fn a_box_that_was_tripped_here_or_a_window_of_strikes_is_no_memory() {
     let mut record = Record::default();
     trip(&mut record, &TERMS, START);
     assert_eq!(record.remembered(Millis(START)), None);
-    // Struck while a box is in force (a watched one is not struck): the window is not the box's.
+    // Strikes are counted: the window is theirs.
     let struck = Record {
         strikes: 1,
         window_ends: Millis(START + 5000),
