@@ -8,10 +8,11 @@ use tollgate_config::{Config, Limit, Millis, Mode, Points, Seconds};
 
 use super::{Effect, Event, Flow, Question};
 use crate::limit::bucket::{Level, Meter};
+use crate::limit::decision::Strictness;
 use crate::limit::penalty::Lockout;
 use crate::metrics::Counter;
-use crate::plan::Facts;
-use crate::reply::Form;
+use crate::plan::{Facts, TierLabel};
+use crate::reply::{Field, Form};
 use crate::request::{Fields, Request};
 use crate::rules::Rules;
 use crate::store::{Subject, Toll};
@@ -45,6 +46,9 @@ fn rules(mode: &str, dialect: &str) -> Rules {
             "routes": [
                 {{"name": "other", "match": {{"path": "/other/*"}}, "mode": "{other}"}},
                 {{"name": "pay", "match": {{"methods": ["POST"], "path": "/pay"}}, "cost": 10,
+                  "idempotency_key": "required"}},
+                {{"name": "closed", "match": {{"path": "/closed"}}, "on_store_failure": "closed"}},
+                {{"name": "closed-pay", "match": {{"path": "/closed/pay"}}, "on_store_failure": "closed",
                   "idempotency_key": "required"}},
                 {{"name": "export", "match": {{"path": "/export"}}, "cost": {{"base": 2, "when_range":
                   {{"from": "from", "to": "to", "longer_than": "90d", "cost": 50}}}}}}
@@ -351,6 +355,165 @@ fn a_contended_store_refuses_and_is_counted() {
     }
 }
 
+fn failed(flow: &mut Flow, rules: &Rules) -> Vec<Effect> {
+    on(flow, rules, Event::StoreFailed(NOW))
+}
+
+fn field<'a>(fields: &'a [Field], name: &str) -> Option<&'a str> {
+    let found = fields.iter().find(|(n, _)| *n == name);
+    found.map(|(_, value)| value.as_str())
+}
+
+#[test]
+fn where_the_store_fails_the_degraded_limiter_is_asked_and_its_leave_is_told() {
+    for (mode, shadow) in [("enforce", false), ("shadow", true)] {
+        let rules = rules(mode, "draft-03");
+        let mut flow = Flow::default();
+        arrive(&mut flow, &rules, get("/export", &[("x-request-id", "7")]));
+        let effects = failed(&mut flow, &rules);
+        let [
+            Effect::Count(Counter::Degraded(route), 1),
+            Effect::Ask(Question::Degraded(ask)),
+        ] = &effects[..]
+        else {
+            panic!("{effects:?}");
+        };
+        assert_eq!(rules.config.routes[route.0].name, "export");
+        // A quarter of 60 a minute, at the same price.
+        let meter = Meter::new(Limit {
+            points: Points(15),
+            per: Seconds(60),
+            burst: Points(15),
+        });
+        let Subject::Anonymous { meter: found, .. } = &ask.subject else {
+            panic!("{ask:?}");
+        };
+        assert_eq!((*found, ask.cost, ask.shadow), (meter, 2, shadow));
+        assert_eq!(ask.penalty.strictness, Strictness::Known);
+
+        let level = Level::full(&meter, NOW).take(2);
+        let standing = Standing::new(Policy::Anonymous, meter, &level, Millis(0));
+        let allowed = Verdict::Allowed(Standings::new([Some(standing), None, None]));
+        let effects = on(&mut flow, &rules, decided(allowed));
+        let name = if shadow {
+            "shadow_degraded"
+        } else {
+            "degraded"
+        };
+        assert_eq!(note(&effects), Some(name));
+        let requests = Effect::Count(
+            Counter::Requests {
+                route: *route,
+                tier: TierLabel::Anonymous,
+                verdict: "degraded",
+                mode: if shadow { Mode::Shadow } else { Mode::Enforce },
+            },
+            1,
+        );
+        assert!(effects.contains(&requests), "{effects:?}");
+        let points = Counter::Points(TierLabel::Anonymous);
+        assert!(effects.contains(&Effect::Count(points, 2)));
+        let Some(Effect::Resume(pass)) = effects.last() else {
+            panic!("{effects:?}");
+        };
+        assert_eq!((pass.id.as_slice(), pass.note), (&b"7"[..], name));
+        let expected = [
+            ("ratelimit-policy", "15;w=60".to_owned()),
+            ("ratelimit-limit", "15".to_owned()),
+            ("ratelimit-remaining", "13".to_owned()),
+            ("ratelimit-reset", "8".to_owned()),
+        ];
+        assert_eq!(pass.fields, expected);
+    }
+}
+
+#[test]
+fn what_the_degraded_limiter_refuses_is_refused_as_ever() {
+    let rules = rules("enforce", "draft-03");
+    for (verdict, expected, name) in [
+        (throttled(), 429, "throttled"),
+        (Verdict::Boxed(in_a_box(false)), 429, "boxed"),
+        (Verdict::Contended, 429, "throttled"),
+    ] {
+        let mut flow = Flow::default();
+        arrive(&mut flow, &rules, get("/things", &[]));
+        failed(&mut flow, &rules);
+        let effects = on(&mut flow, &rules, decided(verdict));
+        assert_eq!(
+            (status(&effects), note(&effects)),
+            (Some(expected), Some(name))
+        );
+    }
+}
+
+#[test]
+fn a_closed_route_is_answered_503_when_the_store_fails() {
+    let closed = rules("enforce", "both");
+    let mut flow = Flow::default();
+    arrive(&mut flow, &closed, get("/closed", &[]));
+    let effects = failed(&mut flow, &closed);
+    assert_eq!(
+        (status(&effects), note(&effects)),
+        (Some(503), Some("unavailable"))
+    );
+    let counted = |e: &&Effect| matches!(e, Effect::Count(Counter::Degraded(_), 1));
+    assert_eq!(effects.iter().filter(counted).count(), 1);
+    let points = |e: &Effect| matches!(e, Effect::Count(Counter::Points(_), _));
+    assert!(!effects.iter().any(points));
+    let Some(Effect::Reply(reply)) = effects.last() else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(field(&reply.fields, "retry-after"), Some("15"));
+    let limits = |(name, _): &Field| name.contains("ratelimit") || name.contains("penalty");
+    assert!(!reply.fields.iter().any(limits), "{reply:?}");
+    assert_eq!(on(&mut flow, &closed, Event::ResponseHeaders), []);
+
+    let shadow = rules("shadow", "both");
+    let mut flow = Flow::default();
+    arrive(&mut flow, &shadow, get("/closed", &[]));
+    let effects = failed(&mut flow, &shadow);
+    assert!(resumes(&effects));
+    assert_eq!(note(&effects), Some("shadow_unavailable"));
+    assert_eq!(on(&mut flow, &shadow, Event::ResponseHeaders), []);
+}
+
+#[test]
+fn a_missing_key_is_a_400_though_the_store_fails() {
+    let rules = rules("enforce", "draft-03");
+    for path in ["/pay", "/closed/pay"] {
+        let mut flow = Flow::default();
+        arrive(&mut flow, &rules, request("POST", path, &[]));
+        let effects = failed(&mut flow, &rules);
+        assert_eq!(
+            (status(&effects), note(&effects)),
+            (Some(400), Some("idempotency"))
+        );
+    }
+}
+
+#[test]
+fn a_failure_counts_only_where_its_answer_is_waited_for() {
+    let rules = rules("enforce", "draft-03");
+    let mut flow = Flow::default();
+    assert_eq!(failed(&mut flow, &rules), []);
+    arrive(&mut flow, &rules, get("/things", &[]));
+    assert_eq!(failed(&mut flow, &rules).len(), 2);
+    assert_eq!(
+        failed(&mut flow, &rules),
+        [],
+        "the degraded limiter is asked already"
+    );
+    assert_eq!(on(&mut flow, &rules, Event::Lockout(None, NOW)), []);
+    assert!(resumes(&on(
+        &mut flow,
+        &rules,
+        decided(Verdict::Allowed(standings(5)))
+    )));
+    assert_eq!(failed(&mut flow, &rules), []);
+    on(&mut flow, &rules, Event::ResponseHeaders);
+    assert_eq!(failed(&mut flow, &rules), []);
+}
+
 /// An event in a form that can be generated.
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "a few at a time")]
@@ -358,6 +521,7 @@ enum Story {
     Headers(Fields),
     Decided(Verdict, Toll, u64),
     Lockout(Option<Boxed>, u64),
+    StoreFailed(u64),
     ResponseHeaders,
 }
 
@@ -415,7 +579,14 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
 
 fn fields() -> impl Strategy<Value = Fields> {
     let path = prop::sample::select(vec![
-        "/a", "/pay", "/healthz", "/docs/x", "/other/b", "/export",
+        "/a",
+        "/pay",
+        "/healthz",
+        "/docs/x",
+        "/other/b",
+        "/export",
+        "/closed",
+        "/closed/pay",
     ]);
     let method = prop::sample::select(vec!["GET", "POST", "HEAD"]);
     let plain = (method, path).prop_map(|(method, path)| {
@@ -487,6 +658,7 @@ fn verdict() -> impl Strategy<Value = Verdict> {
     );
     prop_oneof![
         some_standings().prop_map(Verdict::Allowed),
+        some_standings().prop_map(Verdict::Degraded),
         throttled.prop_map(|(standings, wait, strikes_left, would_box)| {
             Verdict::Throttled(Throttled {
                 standings,
@@ -497,6 +669,7 @@ fn verdict() -> impl Strategy<Value = Verdict> {
         }),
         lockout().prop_map(Verdict::Boxed),
         Just(Verdict::Contended),
+        Just(Verdict::Unavailable),
         Just(Verdict::Exempt),
         Just(Verdict::IdempotencyKey(KeyFault::Malformed)),
         ".{0,8}".prop_map(|name| Verdict::Invalid(Invalid::DoubledHeader(name))),
@@ -516,7 +689,8 @@ fn story() -> impl Strategy<Value = Story> {
     prop_oneof![
         2 => fields().prop_map(Story::Headers),
         3 => (verdict(), toll(), now.clone()).prop_map(|(v, t, now)| Story::Decided(v, t, now)),
-        2 => (prop::option::of(lockout()), now).prop_map(|(b, now)| Story::Lockout(b, now)),
+        2 => (prop::option::of(lockout()), now.clone()).prop_map(|(b, now)| Story::Lockout(b, now)),
+        3 => now.prop_map(Story::StoreFailed),
         2 => Just(Story::ResponseHeaders),
     ]
 }
@@ -529,8 +703,10 @@ fn is_own(name: &str) -> bool {
 #[derive(Default)]
 struct Watch {
     came: bool,
+    /// The open question.
+    open: Option<Question>,
     asked: usize,
-    answered: bool,
+    failed: usize,
     resumed: usize,
     replied: usize,
     responded: usize,
@@ -551,17 +727,33 @@ impl Watch {
             self.came || first || effects.is_empty(),
             "something before the headers"
         );
-        let may_settle = first
-            || self.asked > 0
-                && !self.answered
-                && matches!(story, Story::Decided(..) | Story::Lockout(..));
+        let degrading = matches!(self.open, Some(Question::Degraded(_)));
+        let answers = match story {
+            Story::Decided(..) => self.open.is_some(),
+            Story::Lockout(..) | Story::StoreFailed(_) => self.open.is_some() && !degrading,
+            Story::Headers(_) | Story::ResponseHeaders => false,
+        };
+        let fails = answers && matches!(story, Story::StoreFailed(_));
+        let may_settle = first || answers;
+        if answers {
+            self.open = None;
+        }
         let mut waits = false;
         for effect in effects {
             prop_assert!(!waits, "something after the last word of an event");
             match effect {
                 Effect::Strip(name) => prop_assert!(first && is_own(name), "stripped {name}"),
-                Effect::Ask(_) => {
-                    prop_assert!(first);
+                Effect::Ask(question) => {
+                    let second = matches!(question, Question::Degraded(_));
+                    prop_assert!(if second { fails } else { first }, "asked {question:?}");
+                    if let Question::Degraded(ask) = question {
+                        prop_assert!(
+                            !ask.penalty.strictness.refuses()
+                                || ask.penalty.strictness == Strictness::Known
+                        );
+                    }
+                    prop_assert!(self.open.is_none(), "two open questions");
+                    self.open = Some(question.clone());
                     self.asked += 1;
                     waits = true;
                 }
@@ -599,6 +791,10 @@ impl Watch {
                     prop_assert!(may_settle);
                     prop_assert!(*by > 0);
                     self.requests += u64::from(matches!(counter, Counter::Requests { .. }));
+                    if matches!(counter, Counter::Degraded(_)) {
+                        prop_assert!(fails);
+                        self.failed += 1;
+                    }
                 }
                 Effect::Trip(..) => prop_assert!(may_settle),
             }
@@ -611,8 +807,16 @@ impl Watch {
                 }
                 self.came = true;
             }
-            Story::Decided(..) | Story::Lockout(..) if self.asked > 0 => self.answered = true,
+            // The degraded limiter's leave has a name of its own.
+            Story::Decided(Verdict::Allowed(_), ..) if answers => {
+                let name = if degrading { "degraded" } else { "allowed" };
+                let noted = self.noted.last().map(|n| n.trim_start_matches("shadow_"));
+                prop_assert_eq!(noted, Some(name));
+            }
             _ => {}
+        }
+        if fails {
+            prop_assert_eq!(self.failed, 1, "each failure is counted once");
         }
         if effects
             .iter()
@@ -621,10 +825,10 @@ impl Watch {
             self.silent = self.asked == 0;
         }
         let settled = self.resumed + self.replied;
-        prop_assert!(self.asked <= 1 && settled <= 1 && self.responded <= 1);
+        prop_assert!(settled <= 1 && self.responded <= 1);
+        prop_assert!(self.failed <= 1 && self.asked <= 1 + self.failed);
         // Every way out of a question, and every request that needs none, is settled at once.
-        let open = self.asked > 0 && !self.answered;
-        prop_assert_eq!(settled == 1, self.came && !open);
+        prop_assert_eq!(settled == 1, self.came && self.open.is_none());
         prop_assert_eq!(self.noted.len(), settled);
         prop_assert_eq!(self.requests, settled as u64);
         for note in &self.noted {
@@ -666,6 +870,7 @@ proptest! {
                 Story::Headers(fields) => Event::Headers(Request::new(fields), facts, None),
                 Story::Decided(verdict, toll, now) => Event::Decided(verdict, toll, Millis(now)),
                 Story::Lockout(boxed, now) => Event::Lockout(boxed, Millis(now)),
+                Story::StoreFailed(now) => Event::StoreFailed(Millis(now)),
                 Story::ResponseHeaders => Event::ResponseHeaders,
             };
             let effects = flow.on(&rules, event, nonces);

@@ -75,6 +75,18 @@ fn counters_have_the_names_of_the_contract() {
             },
             "tollgate_box_trips_total.level.3.scope.ip",
         ),
+        (
+            Counter::Degraded(RouteId(1)),
+            "tollgate_degraded_total.route.second-2",
+        ),
+        (
+            Counter::Degraded(RouteId(99)),
+            "tollgate_degraded_total.route.default",
+        ),
+        (
+            Counter::StoreErrors(StoreError::Front("timeout")),
+            "tollgate_store_errors_total.kind.timeout",
+        ),
         (Counter::Evictions, "tollgate_evictions_total"),
         (
             Counter::StoreErrors(StoreError::Contention),
@@ -87,6 +99,12 @@ fn counters_have_the_names_of_the_contract() {
     ] {
         assert_eq!(counter.name(&config), name);
     }
+}
+
+#[test]
+fn what_is_no_counter_has_the_name_of_the_contract() {
+    assert_eq!(DEGRADED, "tollgate_degraded");
+    assert_eq!(STORE_LATENCY, "tollgate_store_latency_ms");
 }
 
 #[test]

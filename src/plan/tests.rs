@@ -370,6 +370,90 @@ fn the_box_is_as_strict_as_configured() {
     }
 }
 
+const DEGRADED: &str = r#"{
+    "identity": {
+        "tenant": {"header": "x-tenant-id"},
+        "key": {"header": "x-api-key-id"},
+        "tier": {"header": "x-tenant-tier"}
+    },
+    "ip_limit": "600/minute",
+    "anonymous": {"limit": {"points": 60, "per": 60, "burst": 20}},
+    "exempt": ["/healthz"],
+    "tiers": {"growth": {"tenant": "3000/minute", "key": "1500/minute"}},
+    "routes": [
+        {"name": "export", "match": {"path": "/export"}, "cost": 10},
+        {"name": "closed", "match": {"path": "/closed"}, "on_store_failure": "closed"},
+        {"name": "pay", "match": {"path": "/pay"}, "idempotency_key": "required"}
+    ],
+    "degraded": {"share": 0.25}
+}"#;
+
+#[test]
+fn the_degraded_limiter_grants_a_share_of_each_limit() {
+    let rules = rules(DEGRADED);
+    let mut of_tenant = tenants(&rules, "GET", "/export", &[]);
+    let whole = ask_of(&of_tenant).clone();
+    let address = || Address::Ip(IpAddr::from([192, 0, 2, 1]));
+    let mut expected = Ask {
+        subject: Subject::Key {
+            tenant: Id::of(b"t-1"),
+            key: Id::of(b"k-1"),
+            tenant_meter: meter(750, 60, 750),
+            key_meter: meter(375, 60, 375),
+            ip: Some((address(), meter(150, 60, 150))),
+        },
+        ..whole
+    };
+    expected.penalty.strictness = Strictness::Known;
+    assert_eq!(of_tenant.degrade(&rules).as_deref(), Some(&expected));
+    assert_eq!(expected.cost, 10, "the route's price is what it was");
+    assert_eq!(*ask_of(&of_tenant), expected);
+
+    // Ten points of a burst of five: it costs what there is, and counts as that.
+    let mut anonymous = plan(&rules, &request("GET", "/export", &[]));
+    assert_eq!(anonymous.cost(), 10);
+    let mut expected = Ask {
+        subject: Subject::Anonymous {
+            address: address(),
+            meter: meter(15, 60, 5),
+            ip_meter: Some(meter(150, 60, 150)),
+        },
+        cost: 5,
+        ..ask_of(&anonymous).clone()
+    };
+    expected.penalty.strictness = Strictness::Known;
+    assert_eq!(anonymous.degrade(&rules).as_deref(), Some(&expected));
+    assert_eq!(anonymous.cost(), 5);
+    assert_eq!(anonymous.tier, TierLabel::Anonymous);
+}
+
+#[test]
+fn a_watched_box_is_not_watched_while_the_store_fails() {
+    for (mode, expected) in [
+        ("enforce", Strictness::Known),
+        ("shadow", Strictness::Off),
+        ("off", Strictness::Off),
+    ] {
+        let rules = rules(&format!(r#"{{"penalty_box": {{"mode": "{mode}"}}}}"#));
+        let mut plan = plan(&rules, &request("GET", "/", &[]));
+        let ask = plan.degrade(&rules).unwrap();
+        assert_eq!(ask.penalty.strictness, expected, "{mode}");
+    }
+}
+
+#[test]
+fn the_degraded_limiter_decides_only_what_the_store_would_have() {
+    let rules = rules(DEGRADED);
+    for target in ["/closed", "/pay", "/healthz"] {
+        let mut plan = tenants(&rules, "GET", target, &[]);
+        let before = plan.clone();
+        assert_eq!(plan.degrade(&rules), None, "{target}");
+        assert_eq!(plan, before);
+    }
+    let mut paid = tenants(&rules, "GET", "/pay", &[("idempotency-key", "k")]);
+    assert!(paid.degrade(&rules).is_some());
+}
+
 #[test]
 fn the_empty_configuration_counts_everyone_at_60_a_minute() {
     let rules = rules("{}");

@@ -119,12 +119,17 @@ fn refusals() -> Vec<(Verdict, u16, u8)> {
         (Verdict::IdempotencyKey(KeyFault::Doubled), 400, 9),
         (Verdict::IdempotencyKey(KeyFault::Malformed), 400, 9),
         (doubled(), 400, 9),
+        (Verdict::Unavailable, 503, 14),
     ]
 }
 
 #[test]
 fn what_passes_has_no_answer() {
-    for verdict in [Verdict::Exempt, Verdict::Allowed(key_empty())] {
+    for verdict in [
+        Verdict::Exempt,
+        Verdict::Allowed(key_empty()),
+        Verdict::Degraded(key_empty()),
+    ] {
         assert_eq!(answer(CONFIG, &TENANT, &verdict, 0), None);
     }
 }
@@ -368,6 +373,48 @@ fn a_store_that_is_too_busy() {
 }
 
 #[test]
+fn nobody_can_tell_what_is_left_while_the_store_fails() {
+    // Exactly 15, whatever the nonce: there is nothing to spread that is known to be ready then.
+    for nonce in [0, 1, 7, u64::MAX] {
+        assert_answer(
+            answer(CONFIG, &TENANT, &Verdict::Unavailable, nonce),
+            503,
+            &[
+                ("cache-control", "no-store"),
+                ("content-type", "application/problem+json"),
+                ("retry-after", "15"),
+            ],
+            &json!({
+                "type": "https://api.example.com/errors/rate-limiter-unavailable",
+                "title": "Rate Limiter Unavailable",
+                "status": 503,
+                "detail": "Limits cannot be checked at the moment, and route 'reconcile' takes no \
+                           request unchecked; retry in 15 seconds.",
+                "instance": "/v1/ledgers/reconcile",
+                "request_id": "req-1",
+                "retry_after_seconds": 15,
+                "recommended_backoff": "exponential_with_full_jitter",
+            }),
+        );
+    }
+    let grpc = [TENANT.as_slice(), &[("content-type", "application/grpc")]].concat();
+    let reply = answer(CONFIG, &grpc, &Verdict::Unavailable, 3).unwrap();
+    let expected = Reply {
+        fields: vec![
+            ("retry-after", "15".to_owned()),
+            ("cache-control", "no-store".to_owned()),
+        ],
+        form: Form::Grpc {
+            status: 14,
+            message: "Limits cannot be checked at the moment, and route 'reconcile' takes no \
+                      request unchecked; retry in 15 seconds."
+                .to_owned(),
+        },
+    };
+    assert_eq!(reply, expected);
+}
+
+#[test]
 fn an_idempotency_key_that_is_missing_or_malformed() {
     for (fault, detail) in [
         (
@@ -569,7 +616,7 @@ proptest! {
     fn answers_are_well_formed_whatever_the_request_holds(
         fields in hostile(),
         nonce in any::<u64>(),
-        which in 0..8_usize,
+        which in 0..9_usize,
     ) {
         let request = Request::new(fields);
         let (verdict, expected, _) = refusals().swap_remove(which);

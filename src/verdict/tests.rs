@@ -150,6 +150,7 @@ fn verdicts_have_the_names_of_the_contract() {
     let rows = [
         (Verdict::Exempt, "exempt", None),
         (Verdict::Allowed(passed), "allowed", Some(passed)),
+        (Verdict::Degraded(passed), "degraded", Some(passed)),
         (
             Verdict::Throttled(throttled),
             "throttled",
@@ -163,8 +164,15 @@ fn verdicts_have_the_names_of_the_contract() {
         ),
         (Verdict::Invalid(invalid), "invalid", None),
         (Verdict::Contended, "throttled", None),
+        (Verdict::Unavailable, "unavailable", None),
     ];
     for (verdict, name, standings) in rows {
+        // Of the degraded limiter, only what passes is called otherwise.
+        let degraded = match &verdict {
+            Verdict::Allowed(passed) => Verdict::Degraded(*passed),
+            other => other.clone(),
+        };
+        assert_eq!(verdict.clone().degraded(), degraded);
         assert_eq!(verdict.name(), name);
         assert_eq!(verdict.shadow_name(), format!("shadow_{name}"));
         assert_eq!(verdict.standings().copied(), standings, "{name}");

@@ -64,7 +64,10 @@ pub fn run(bytes: &[u8]) {
         nonce: draw.number(),
     };
     let reply = refusal(&verdict, &asker);
-    let passes = matches!(verdict, Verdict::Allowed(_) | Verdict::Exempt);
+    let passes = matches!(
+        verdict,
+        Verdict::Allowed(_) | Verdict::Degraded(_) | Verdict::Exempt
+    );
     assert_eq!(reply.is_none(), passes, "{verdict:?}");
     if let Some(reply) = reply {
         assert_eq!(matches!(reply.form, Form::Grpc { .. }), request.is_grpc());
@@ -80,17 +83,36 @@ fn check(reply: &Reply, verdict: &Verdict) {
     };
     assert_eq!(field("cache-control"), Some("no-store"));
     let waits = !matches!(verdict, Verdict::IdempotencyKey(_) | Verdict::Invalid(_));
+    let closed = *verdict == Verdict::Unavailable;
     let retry = field("retry-after");
     assert_eq!(retry.is_some(), waits, "{verdict:?}");
     let (status, body) = match &reply.form {
         Form::Grpc { status, message } => {
-            assert_eq!(*status, if waits { 8 } else { 9 });
+            assert_eq!(
+                *status,
+                if closed {
+                    14
+                } else if waits {
+                    8
+                } else {
+                    9
+                }
+            );
             check_visible(message);
             return;
         }
         Form::Http { status, body } => (*status, body),
     };
-    assert_eq!(status, if waits { 429 } else { 400 });
+    assert_eq!(
+        status,
+        if closed {
+            503
+        } else if waits {
+            429
+        } else {
+            400
+        }
+    );
     assert_eq!(field("content-type"), Some("application/problem+json"));
     let body: Value = serde_json::from_slice(body).expect("the body is JSON");
     let text = |name: &str| body[name].as_str().unwrap_or_else(|| panic!("no {name}"));
@@ -154,7 +176,7 @@ fn verdict(draw: &mut Draw<'_>, now: Millis) -> Verdict {
         level: draw.byte() % 3 + 1,
         until: now.plus(Millis(draw.number())),
     };
-    match draw.byte() % 9 {
+    match draw.byte() % 11 {
         0 => Verdict::Exempt,
         1 => Verdict::Allowed(standings(draw, false)),
         2 => Verdict::Boxed(Boxed {
@@ -169,6 +191,8 @@ fn verdict(draw: &mut Draw<'_>, now: Millis) -> Verdict {
         ])),
         4 => Verdict::Invalid(Invalid::DoubledHeader("x-tenant-id".to_owned())),
         5 => Verdict::Contended,
+        9 => Verdict::Degraded(standings(draw, false)),
+        10 => Verdict::Unavailable,
         _ => Verdict::Throttled(Throttled {
             standings: standings(draw, true),
             wait: Millis(draw.number()),

@@ -383,7 +383,8 @@ proptest! {
     fn all_or_nothing(
         asks in prop::collection::vec((0..5000u64, 1..=60u64), 1..100),
         strictness in prop_oneof![
-            Just(Strictness::Enforced), Just(Strictness::Watched), Just(Strictness::Off)
+            Just(Strictness::Enforced), Just(Strictness::Watched), Just(Strictness::Known),
+            Just(Strictness::Off)
         ],
     ) {
         let mut holding = Holding { penalty: penalty(strictness), ..holding(60, 120, 1) };
@@ -422,5 +423,48 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_known_box_refuses_but_nobody_is_struck() {
+    let mut holding = exhausted(Strictness::Known);
+    for _ in 0..100 {
+        assert_eq!(holding.decide(NOW), STRUCK_WAIT);
+    }
+    assert_eq!(holding.penalty.record, Record::default());
+    // One strike short of a box, left from the time when they were counted.
+    holding.penalty.record = Record {
+        strikes: 2,
+        window_ends: Millis(NOW.0 + MINUTE),
+        ..Record::default()
+    };
+    let before = held(&holding);
+    assert_eq!(holding.decide(NOW), STRUCK_WAIT);
+    assert_eq!(held(&holding), before);
+    let lockout = Lockout {
+        level: 3,
+        until: Millis(NOW.0 + 1),
+    };
+    holding.penalty.record.remember(lockout, NOW);
+    let before = held(&holding);
+    let boxed = Outcome::Boxed {
+        lockout,
+        tripped: false,
+    };
+    assert_eq!(holding.decide(NOW), boxed);
+    assert_eq!(held(&holding), before);
+}
+
+#[test]
+fn without_strikes_only_boxes_that_refuse_are_left() {
+    for (strictness, without) in [
+        (Strictness::Enforced, Strictness::Known),
+        (Strictness::Known, Strictness::Known),
+        (Strictness::Watched, Strictness::Off),
+        (Strictness::Off, Strictness::Off),
+    ] {
+        assert_eq!(strictness.without_strikes(), without);
+        assert_eq!(without.refuses(), strictness.refuses());
     }
 }

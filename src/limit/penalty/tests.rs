@@ -265,3 +265,58 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_remembered_box_is_fresh_for_ten_seconds() {
+    let lockout = Lockout {
+        level: 2,
+        until: Millis(START + HOUR),
+    };
+    let mut record = Record {
+        strikes: 3,
+        window_ends: Millis(START + MINUTE),
+        offenses: 2,
+        remembered_until: Millis(START + 24 * HOUR),
+        ..Record::default()
+    };
+    record.remember(lockout, Millis(START));
+    let expected = Record {
+        strikes: 0,
+        window_ends: Millis(START + 10_000),
+        offenses: 2,
+        remembered_until: Millis(START + 24 * HOUR),
+        level: 2,
+        boxed_until: lockout.until,
+    };
+    assert_eq!(record, expected);
+    assert_eq!(record.remembered(Millis(START + 9999)), Some(lockout));
+    assert_eq!(record.remembered(Millis(START + 10_000)), None);
+    assert_eq!(record.lockout(Millis(START + 10_000)), Some(lockout));
+    // The time it may be used for is no window of strikes.
+    assert_eq!(record.strikes_left(&TERMS, Millis(START + 1)), 20);
+    record.release();
+    assert_eq!(record.lockout(Millis(START)), None);
+    assert_eq!(
+        record,
+        Record {
+            window_ends: Millis(0),
+            level: 0,
+            boxed_until: Millis(0),
+            ..expected
+        }
+    );
+}
+
+#[test]
+fn a_box_that_was_tripped_here_or_a_window_of_strikes_is_no_memory() {
+    let mut record = Record::default();
+    trip(&mut record, &TERMS, START);
+    assert_eq!(record.remembered(Millis(START)), None);
+    // Strikes are counted: the window is theirs.
+    let struck = Record {
+        strikes: 1,
+        window_ends: Millis(START + 5000),
+        ..record
+    };
+    assert_eq!(struck.remembered(Millis(START)), None);
+}

@@ -17,12 +17,12 @@ use crate::limit::{bucket::Meter, decision::Strictness, penalty::Terms};
 use crate::store::{Ask, BoxTerms, Store, Subject, Toll};
 use crate::verdict::{Boxed, Policy, Scope, Standing, Standings, Throttled, Verdict};
 
-const NOW: Millis = Millis(1_700_000_000_000);
-const SIZE: Bytes = Bytes(64 * 1024);
-const SECRET: [u64; 2] = [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210];
+pub(super) const NOW: Millis = Millis(1_700_000_000_000);
+pub(super) const SIZE: Bytes = Bytes(64 * 1024);
+pub(super) const SECRET: [u64; 2] = [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210];
 
 /// So many points a minute, a burst of so many.
-fn meter(points: u64, burst: u64) -> Meter {
+pub(super) fn meter(points: u64, burst: u64) -> Meter {
     Meter::new(Limit {
         points: Points(points),
         per: Seconds(60),
@@ -48,7 +48,7 @@ fn terms() -> BoxTerms {
 }
 
 /// A request of cost 1: the key has 2 points of 60 a minute, the tenant 5 of 60.
-fn key(tenant: &str, key: &str) -> Ask {
+pub(super) fn key(tenant: &str, key: &str) -> Ask {
     Ask {
         subject: Subject::Key {
             tenant: Id::of(tenant.as_bytes()),
@@ -65,7 +65,7 @@ fn key(tenant: &str, key: &str) -> Ask {
 }
 
 /// The same, from an address with an `ip_limit` of 60 a minute and 10 points.
-fn key_from(last: u8, tenant: &str, named: &str) -> Ask {
+pub(super) fn key_from(last: u8, tenant: &str, named: &str) -> Ask {
     let mut ask = key(tenant, named);
     if let Subject::Key { ip, .. } = &mut ask.subject {
         *ip = Some((address(last), meter(60, 10)));
@@ -74,7 +74,7 @@ fn key_from(last: u8, tenant: &str, named: &str) -> Ask {
 }
 
 /// A request of cost 1 of an address with 2 points of 60 a minute.
-fn anonymous(last: u8) -> Ask {
+pub(super) fn anonymous(last: u8) -> Ask {
     Ask {
         subject: Subject::Anonymous {
             address: address(last),
@@ -93,19 +93,19 @@ fn anonymous_with_ip_limit(last: u8, burst: u64) -> Ask {
     ask
 }
 
-fn shadow(ask: Ask) -> Ask {
+pub(super) fn shadow(ask: Ask) -> Ask {
     Ask {
         shadow: true,
         ..ask
     }
 }
 
-fn strictly(strictness: Strictness, mut ask: Ask) -> Ask {
+pub(super) fn strictly(strictness: Strictness, mut ask: Ask) -> Ask {
     ask.penalty.strictness = strictness;
     ask
 }
 
-fn open<M: Memory>(memory: M) -> Local<M> {
+pub(super) fn open<M: Memory>(memory: M) -> Local<M> {
     Local::open(memory, SIZE, PAGE_SIZE, SECRET)
 }
 
@@ -115,33 +115,33 @@ fn ask<M: Memory>(store: &mut Local<M>, ask: &Ask) -> Verdict {
     verdict
 }
 
-fn allowed(verdict: Verdict) -> Standings {
+pub(super) fn allowed(verdict: Verdict) -> Standings {
     match verdict {
         Verdict::Allowed(standings) => standings,
         other => panic!("not allowed: {other:?}"),
     }
 }
 
-fn throttled(verdict: Verdict) -> Throttled {
+pub(super) fn throttled(verdict: Verdict) -> Throttled {
     match verdict {
         Verdict::Throttled(throttled) => throttled,
         other => panic!("not throttled: {other:?}"),
     }
 }
 
-fn boxed(verdict: Verdict) -> Boxed {
+pub(super) fn boxed(verdict: Verdict) -> Boxed {
     match verdict {
         Verdict::Boxed(boxed) => boxed,
         other => panic!("not boxed: {other:?}"),
     }
 }
 
-fn left(standings: &Standings) -> Vec<(Policy, u64)> {
+pub(super) fn left(standings: &Standings) -> Vec<(Policy, u64)> {
     standings.iter().map(|s| (s.policy, s.remaining)).collect()
 }
 
 /// Asks until the box answers; the one that tripped it.
-fn until_boxed<M: Memory>(store: &mut Local<M>, question: &Ask) -> Boxed {
+pub(super) fn until_boxed<M: Memory>(store: &mut Local<M>, question: &Ask) -> Boxed {
     let tripped = (0..100).find_map(|_| match store.decide(question, NOW).0 {
         Verdict::Boxed(boxed) => Some(boxed),
         _ => None,
