@@ -236,7 +236,12 @@ impl Remote {
     }
 
     /// A call that a stream made for itself came back: its answer, if that was all.
-    pub(super) fn own_returned(&self, own: &mut Own, token: u32, body_size: usize) -> Option<Answer> {
+    pub(super) fn own_returned(
+        &self,
+        own: &mut Own,
+        token: u32,
+        body_size: usize,
+    ) -> Option<Answer> {
         let (status, body) = (host::call_status(), host::call_body(body_size));
         let flight = own.flight.take_if(|flight| flight.token == token)?;
         let raw = Raw {
