@@ -1,13 +1,13 @@
 # The one entry for people and CI. Every target installs what it misses and says what it does.
 #   make run [PORT=10000] [ADMIN_PORT=9901] [API_PORT=10001]
-#   make bench [QUICK=1] [ROUNDS=10] [SECONDS=2] [RATE=] [REPORT=bench/report.md]
+#   make bench [QUICK=1] [ROUNDS=10] [SECONDS=2] [KEYS=1000000] [RATE=] [REPORT=bench/report.md]
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help setup build run test lint bench fuzz
 
 # Variables of the command line (make run PORT=12000) reach the scripts through the environment.
-export PORT ADMIN_PORT API_PORT QUICK ROUNDS RATE REPORT
+export PORT ADMIN_PORT API_PORT QUICK ROUNDS KEYS RATE REPORT
 
 help: ## list the commands
 	@echo "Tollgate: cost-weighted quotas and a penalty box for Envoy"
@@ -42,6 +42,6 @@ lint: ## check formatting and run clippy, native and wasm32
 
 # SECONDS under another name: bash, which runs the scripts, has a variable of its own called so.
 bench: ## measure the cost next to no filter and a no-op one: bench/report.md (QUICK=1, ROUNDS=, SECONDS=)
-	@scripts/setup.sh rust envoy bench
+	@scripts/setup.sh rust envoy bench redis
 	@scripts/build.sh
 	@BENCH_SECONDS='$(SECONDS)' scripts/bench.sh

@@ -23,11 +23,12 @@ class Scenario:
     refuses: bool = False
 
 
-def scenarios(noop: Path, tollgate: Path) -> list[Scenario]:
+def scenarios(noop: Path, calls: Path, tollgate: Path) -> list[Scenario]:
     """All of them, the cheapest first."""
     return [
         Scenario(NONE, "no filter", []),
         Scenario(NOOP, "no-op Wasm filter", [_wasm("noop", noop, {})]),
+        Scenario("calls", "Tollgate's host calls, deciding nothing", [_wasm("calls", calls, {})]),
         Scenario("local_ratelimit", "Envoy's local_ratelimit", [_local_rate_limit()]),
         Scenario("tollgate", "Tollgate", [_wasm("tollgate", tollgate, _tollgate())]),
         Scenario(
