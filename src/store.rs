@@ -9,6 +9,7 @@ use crate::identity::Id;
 use crate::limit::{bucket::Meter, decision::Strictness, penalty::Terms};
 use crate::verdict::{Boxed, Verdict};
 
+pub mod front;
 pub mod local;
 pub mod script;
 
