@@ -3,6 +3,7 @@
 //! Everything but `shell` is pure: no host call, no clock, no randomness, no log. A request is a
 //! [`flow::Flow`]: events go in, effects come out, and `shell` carries them out on the proxy.
 
+pub mod breaker;
 pub mod client_ip;
 pub mod flow;
 pub mod idempotency;
