@@ -5,6 +5,7 @@
 
 pub mod breaker;
 pub mod client_ip;
+pub mod desk;
 pub mod flow;
 pub mod idempotency;
 pub mod identity;
