@@ -87,7 +87,12 @@ impl Remote {
             ask: Rc::clone(ask),
             step: Step::Whole,
         }];
-        let reply = self.server.strings(&self.script.call(&items, Millis(now)));
+        let reply = redis::from_redis_value::<Vec<String>>(
+            self.server
+                .send(&self.script.call(&items, Millis(now)))
+                .unwrap(),
+        )
+        .unwrap();
         let mut answers = self.script.answers(&items, &reply).unwrap();
         match answers.decisions.remove(0) {
             Decision::Verdict(verdict) => (verdict, answers.now),
