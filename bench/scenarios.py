@@ -46,8 +46,11 @@ def scenarios(noop: Path, calls: Path, tollgate: Path) -> list[Scenario]:
 
 
 def flooded(tollgate: Path) -> Scenario:
-    """Every request has a key that was never seen."""
-    return Scenario("flood", "a flood of keys", [_wasm("flood", tollgate, _tollgate())])
+    """Every request has a key that was never seen, and no bucket is full again before it must make room."""
+    slow = {"points": 10_000, "per": "1d", "burst": 10_000}
+    config = _tollgate(key=slow)
+    config["tiers"]["growth"]["tenant"] = slow
+    return Scenario("flood", "a flood of keys", [_wasm("flood", tollgate, config)])
 
 
 def hot(tollgate: Path) -> tuple[Scenario, float, float]:
