@@ -1,8 +1,9 @@
 //! Who waits for which call of the store. Must not call, and must not know the script's encoding.
 //!
 //! Questions of many streams leave in one call, and one call is in flight at a time: whoever asks
-//! meanwhile waits for the next. Everybody is answered within `timeout` of asking, if calls are: a
-//! call's own timeout is what the one who waited longest has left, and the fault of a call ends
+//! meanwhile waits for the next. A call has `timeout`, whoever waited before it; who waited that long
+//! is not sent any more. So a store that answers in time is used, a question is answered within two
+//! timeouts, and within one where the store does not answer: the fault of a call ends
 //! everybody who waits behind it, since they would meet the same.
 //!
 //! A call's answer may come when the stream is gone; what it took is then given back.
@@ -30,6 +31,9 @@ mod settle;
 
 /// Commands of a call that loads the script: each carries its source.
 const MOST_LOADS: usize = 8;
+
+/// So many timeouts are added at most where the host is slow.
+const MOST_LAG: u64 = 5;
 
 /// A call whose host did not report it so long after its timeout is lost.
 const OVERDUE: Millis = Millis(1000);
@@ -102,6 +106,8 @@ pub struct Desk<P = Script> {
     front: Front,
     topology: Topology,
     timeout: Millis,
+    /// How late the host calls back, by what was seen last.
+    lag: Millis,
     breaker: Rc<Cell<Breaker>>,
     line: Line,
     calls: u64,
@@ -163,6 +169,7 @@ impl<P: Protocol> Desk<P> {
             front: Front::new(redis),
             topology: redis.topology,
             timeout,
+            lag: Millis(0),
             breaker,
             line: Line::default(),
             calls: 0,
@@ -238,7 +245,8 @@ impl<P: Protocol> Desk<P> {
         if self.flight.is_some() {
             return None;
         }
-        while let Some(entry) = self.line.take_expired(self.timeout, now) {
+        let timeout = self.patience();
+        while let Some(entry) = self.line.take_expired(timeout, now) {
             self.not_sent(entry, StoreFault::Overload);
         }
         let mut breaker = self.breaker.get();
@@ -252,8 +260,7 @@ impl<P: Protocol> Desk<P> {
         } else {
             most
         };
-        let picked = self.line.pick(most, now);
-        let timeout = self.timeout.since(picked.waited).max(Millis(1));
+        let picked = self.line.pick(most);
         for entry in picked.left {
             self.drop_question(entry);
         }
@@ -286,6 +293,19 @@ impl<P: Protocol> Desk<P> {
             groups: picked.groups,
         });
         Some(Outgoing { id, call, timeout })
+    }
+
+    /// The host called back so much later than it could have.
+    pub fn lagged(&mut self, by: Millis) {
+        self.lag = by.max(Millis(self.lag.0 / 4 * 3));
+    }
+
+    /// What a call may take. A host whose turns are as long as the timeout notices the timeout before
+    /// the answer that is there already: the store is not to blame for that.
+    fn patience(&self) -> Millis {
+        let late = self.lag.since(Millis(self.timeout.0 / 2));
+        let most = self.timeout.0.saturating_mul(MOST_LAG);
+        self.timeout.plus(Millis(late.0.min(most)))
     }
 
     /// The host refused to make a call.

@@ -244,13 +244,16 @@ fn another_version_of_the_interface_is_refused() {
 }
 
 #[test]
-fn the_keys_of_corrupted_buckets_are_full_buckets() {
+fn what_others_left_in_a_bucket_is_a_full_bucket() {
     let mut remote = Remote::new(Clock::Store);
     for fields in [
         "s x u 0 r -1 a nan p {}",
         "s nan u 6000 r 1 a nan p nan b nan w nan m nan",
         "s 1e999 u 6000 r 1 a 1e999 p 1e999",
         "s -5 u -0 r 1 a -1 p -1",
+        "b 1e300 w 1e300 m 1e19",
+        "b inf w 1796094546193.5 m -inf",
+        "p 1e18",
     ] {
         remote.server.say::<String>("FLUSHDB");
         let write = format!("HSET p:rl:{{t:acme}}:tb:k {fields}");
@@ -265,5 +268,73 @@ fn the_keys_of_corrupted_buckets_are_full_buckets() {
             matches!(verdict, Verdict::Throttled(_)),
             "{fields}: {verdict:?}"
         );
+        let ttl: i64 = remote.server.say("PTTL p:rl:{t:acme}:tb:k");
+        assert!((1..=400_000_000_000).contains(&ttl), "{fields}: {ttl}");
     }
+}
+
+#[test]
+fn keys_of_another_type_are_not_ours_and_harm_nobody() {
+    let mut remote = Remote::new(Clock::Store);
+    let ours = [
+        "p:rl:{t:acme}:tb:k",
+        "p:rl:{t:acme}:tb",
+        "p:rl:{ip:2001:db8::}:tb",
+        "p:pb:{t:acme}:box:k",
+        "p:pb:{t:acme}:strikes:k",
+        "p:pb:{t:acme}:off:k",
+    ];
+    for name in ours {
+        remote.server.say::<i64>(&format!("LPUSH {name} x"));
+    }
+    let verdict = remote.verdict(&key("k", 10));
+    assert!(matches!(verdict, Verdict::Allowed(_)), "{verdict:?}");
+    // Strikes and all: it gets to the box.
+    let boxed = (0..200).any(|_| matches!(remote.verdict(&key("k", 1)), Verdict::Boxed(_)));
+    assert!(boxed);
+    for name in ours.into_iter().filter(|name| !name.contains("strikes")) {
+        let ttl: i64 = remote.server.say(&format!("PTTL {name}"));
+        assert!(ttl > 0, "{name}: {ttl}");
+    }
+}
+
+#[test]
+fn whatever_is_in_a_box_key_boxes_at_a_level_there_is() {
+    let mut remote = Remote::new(Clock::Store);
+    for (value, level) in [
+        ("1", 1),
+        ("3", 3),
+        ("9", 3),
+        ("0", 1),
+        ("-1", 1),
+        ("inf", 1),
+        ("nan", 1),
+        ("x", 1),
+        ("2.5", 2),
+        ("1e300", 1),
+    ] {
+        let set = format!("SET p:pb:{{t:acme}}:box:k {value} EX 100");
+        remote.server.say::<String>(&set);
+        match remote.verdict(&key("k", 1)) {
+            Verdict::Boxed(boxed) => assert_eq!(boxed.lockout.level, level, "{value}"),
+            other => panic!("{value}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn without_the_right_to_let_keys_expire_nothing_is_written() {
+    let mut remote = Remote::new(Clock::Store);
+    remote
+        .server
+        .say::<()>("ACL SETUSER default resetpass nopass ~* +@all -pexpire");
+    let items = [Item {
+        ask: key("k", 1),
+        step: Step::Whole,
+    }];
+    let command = remote.script.call(&items, Millis(0));
+    let error = remote.server.send(&command).unwrap_err().to_string();
+    assert!(error.contains("can't run this command"), "{error}");
+    let keys: Vec<String> = remote.server.say("KEYS *");
+    assert!(keys.is_empty(), "{keys:?}");
 }

@@ -76,8 +76,6 @@ pub(super) struct Picked {
     pub(super) groups: Vec<Group>,
     /// Questions whose streams are gone.
     pub(super) left: Vec<Entry>,
-    /// How long the first in line has waited, also where it has to wait for the call after this one.
-    pub(super) waited: Millis,
 }
 
 /// The line.
@@ -190,12 +188,11 @@ impl Line {
     /// Takes what goes into the next call: at most [`MOST_ITEMS`], in at most so many commands, each
     /// under one hash tag. Whoever is first in line is in it, or is in the one after it. What is owed
     /// goes ahead of questions under the same tag.
-    pub(super) fn pick(&mut self, most_commands: usize, now: Millis) -> Picked {
+    pub(super) fn pick(&mut self, most_commands: usize) -> Picked {
         let mut picked = Picked::default();
         while let Some(entry) = self.waiting.pop_front_if(|e| !is_open(&self.open, e)) {
             picked.left.push(entry);
         }
-        picked.waited = self.waited(now).unwrap_or_default();
         let owed_leads = !self.owed.is_empty() && (self.owed_leads || self.waiting.is_empty());
         let lead = if owed_leads {
             &self.owed

@@ -136,7 +136,7 @@ fn whoever_asks_meanwhile_leaves_in_the_next_call() {
     );
     let out = desk.next_call(at(5)).expect("a call");
     assert_eq!(items(&out), words("Whole|t=u|c Whole|t=t|d+ip"));
-    assert_eq!(out.timeout, Millis(16), "what the first of them has left");
+    assert_eq!(out.timeout, TIMEOUT, "whoever waited before it");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn who_waited_too_long_is_not_sent() {
     desk.ask(2, key("t", "b", None), at(1));
     let out = desk.next_call(at(20)).expect("a call");
     assert_eq!(items(&out), words("Whole|t=t|b"));
-    assert_eq!(out.timeout, Millis(1));
+    assert_eq!(out.timeout, TIMEOUT);
     assert_eq!(all_ready(&mut desk), failed([1], StoreFault::Overload));
     assert_eq!(desk.notices(), [Notice::Fault(StoreFault::Overload)]);
 }
@@ -240,7 +240,7 @@ fn a_missing_script_is_loaded_once() {
     let out = desk.next_call(at(2)).expect("a call");
     let expected = ("EVAL".to_owned(), words("Whole|t=t|a Whole|t=t|b"));
     assert_eq!(command(&out), expected);
-    assert_eq!(out.timeout, Millis(18));
+    assert_eq!(out.timeout, TIMEOUT);
     reply(&mut desk, &out, Ok("a b"), at(4));
     assert_eq!(all_ready(&mut desk).len(), 2);
     let noscript = Notice::Fault(StoreFault::NoScript);
@@ -479,7 +479,7 @@ fn a_cluster_is_asked_for_the_address_then_for_the_tenant() {
         words("Owner|t=t|a+ip Whole|t=t|c"),
         "one tag a call"
     );
-    assert_eq!(out.timeout, Millis(18));
+    assert_eq!(out.timeout, TIMEOUT);
     reply(&mut desk, &out, Ok("a a"), at(4));
     let Verdict::Allowed(key_alone) = allowed() else {
         panic!("allowed");
@@ -622,7 +622,7 @@ fn a_tag_under_which_nobody_asks_has_its_turn() {
     reply(&mut desk, &first, Ok("a"), at(2));
     let second = desk.next_call(at(2)).expect("a call");
     assert_eq!(items(&second), words("Undo|t=t|a"));
-    assert_eq!(second.timeout, Millis(18), "somebody waits behind it");
+    assert_eq!(second.timeout, TIMEOUT);
     reply(&mut desk, &second, Ok("d"), at(3));
     let third = desk.next_call(at(3)).expect("a call");
     assert_eq!(items(&third), words("Whole|t=v|c"));
@@ -684,4 +684,47 @@ fn nobody_is_named_in_what_is_printed() {
     for text in [flying, failed] {
         assert!(!text.contains("4711"), "{text}");
     }
+}
+
+#[test]
+fn a_store_that_takes_most_of_the_timeout_is_still_asked() {
+    let mut desk = standalone();
+    let mut sent = desk.ask(0, key("t", "k0", None), T0);
+    let mut decided = 0;
+    // Always somebody behind: each has waited for 12 ms when it is sent, and is answered after 24.
+    for turn in 0..50 {
+        let now = at(12 * turn);
+        assert!(matches!(sent, Asked::Waiting { .. }));
+        let out = desk.next_call(now).expect("a call");
+        assert_eq!(out.timeout, TIMEOUT);
+        let stream = u32::try_from(turn).unwrap() + 1;
+        sent = desk.ask(stream, key("t", &format!("k{stream}"), None), now);
+        reply(&mut desk, &out, Ok("a"), at(12 * turn + 12));
+        decided += all_ready(&mut desk).len();
+    }
+    assert_eq!(decided, 50);
+    let faults = |n: &Notice| matches!(n, Notice::Fault(_) | Notice::Opened { .. });
+    assert!(!desk.notices().iter().any(faults));
+}
+
+#[test]
+fn a_slow_host_gets_more_time_and_gives_it_back() {
+    let mut desk = standalone();
+    let mut timeout_after = |lag: u64| {
+        desk.lagged(Millis(lag));
+        desk.ask(1, key("t", "a", None), T0);
+        let out = desk.next_call(T0).expect("a call");
+        reply(&mut desk, &out, Ok("a"), T0);
+        all_ready(&mut desk);
+        out.timeout.0
+    };
+    // Up to half the timeout is the ordinary course of things.
+    assert_eq!(timeout_after(10), 20);
+    assert_eq!(timeout_after(60), 70);
+    assert_eq!(timeout_after(0), 20 + 45 - 10);
+    assert_eq!(timeout_after(9_000_000), 20 * 6);
+    for _ in 0..60 {
+        timeout_after(0);
+    }
+    assert_eq!(timeout_after(0), 20);
 }

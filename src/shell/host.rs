@@ -13,6 +13,9 @@ use crate::request::Request;
 use crate::store::front::{Call, StoreFault};
 use crate::store::local::memory::{Changed, Memory, Slot};
 
+/// Answers to a whole call are some kilobytes.
+const LARGEST_ANSWER: usize = 256 * 1024;
+
 /// The proxy's time; it may be set back.
 pub(super) fn now() -> Millis {
     let since = hostcalls::get_current_time()
@@ -129,8 +132,12 @@ pub(super) fn call_status() -> Option<Vec<u8>> {
     Some(head.first(":status").to_vec()).filter(|status| !status.is_empty())
 }
 
-/// The body of the answer to a call.
+/// The body of the answer to a call. One that is larger than any answer can be is not worth the memory:
+/// it is read as none.
 pub(super) fn call_body(size: usize) -> Vec<u8> {
+    if size > LARGEST_ANSWER {
+        return Vec::new();
+    }
     let read = hostcalls::get_buffer(BufferType::HttpCallResponseBody, 0, size);
     read.ok().flatten().unwrap_or_default()
 }

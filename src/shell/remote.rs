@@ -50,7 +50,11 @@ struct Flight {
 
 #[derive(Debug)]
 enum Way {
-    Coalesced { queue: u32, kicked: Cell<bool> },
+    /// `kicked`: when the queue's owner was asked to be called, if that is still to come.
+    Coalesced {
+        queue: u32,
+        kicked: Cell<Option<Millis>>,
+    },
     Single,
 }
 
@@ -79,7 +83,7 @@ impl Remote {
             match host::open_queue(&name) {
                 Ok(queue) => Way::Coalesced {
                     queue,
-                    kicked: Cell::new(false),
+                    kicked: Cell::new(None),
                 },
                 Err(status) => {
                     log::warn!("no queue ({status:?}): every request calls the store by itself");
@@ -114,13 +118,13 @@ impl Remote {
                 let Asked::Waiting { kick } = asked else {
                     return Put::Failed;
                 };
-                if kick && !kicked.get() {
+                if kick && kicked.get().is_none() {
                     if let Err(status) = host::kick(*queue) {
                         log::error!("the proxy refused to call back: {status:?}");
                         self.desk.borrow_mut().left(life.id);
                         return Put::Failed;
                     }
-                    kicked.set(true);
+                    kicked.set(Some(now));
                 }
                 self.waiting.borrow_mut().insert(life.id, Rc::clone(life));
                 Put::Waiting
@@ -158,12 +162,15 @@ impl Remote {
     }
 
     /// The root was called: by its queue, or by the clock.
-    pub(super) fn woken(&self) {
+    pub(super) fn woken(&self, by_queue: bool) {
+        let now = host::now();
         if let Way::Coalesced { queue, kicked } = &self.way {
             host::drain(*queue);
-            kicked.set(false);
+            if let (Some(since), true) = (kicked.take(), by_queue) {
+                self.desk.borrow_mut().lagged(now.since(since));
+            }
         }
-        self.turn();
+        self.turn(now);
     }
 
     /// A call of the root's came back.
@@ -179,12 +186,11 @@ impl Remote {
         };
         let now = host::now();
         self.desk.borrow_mut().returned(flight.id, raw, now);
-        self.turn();
+        self.turn(now);
     }
 
     /// Sends what is to be sent, then serves who has an answer: some now, the rest when called again.
-    fn turn(&self) {
-        let now = host::now();
+    fn turn(&self, now: Millis) {
         let flight = {
             let mut desk = self.desk.borrow_mut();
             self.dispatch(&mut desk, now)
@@ -207,15 +213,12 @@ impl Remote {
             log::error!("the proxy lost the filter's root");
         }
         let more = self.desk.borrow().has_ready();
-        if let (true, Way::Coalesced { queue, kicked }) = (more && !self.kicked(), &self.way)
+        if let (true, Way::Coalesced { queue, kicked }) = (more, &self.way)
+            && kicked.get().is_none()
             && host::kick(*queue).is_ok()
         {
-            kicked.set(true);
+            kicked.set(Some(now));
         }
-    }
-
-    fn kicked(&self) -> bool {
-        matches!(&self.way, Way::Coalesced { kicked, .. } if kicked.get())
     }
 
     /// Makes a desk's next call. None where there is none, or the host refuses it.
@@ -267,7 +270,7 @@ impl Remote {
                 Notice::Latency(took) => gauges.latency(took),
                 // No failure: it is sent again with the script.
                 Notice::Fault(StoreFault::NoScript) => {
-                    log::info!("the store at {} is given the script", self.upstream);
+                    log::debug!("the store at {} is given the script", self.upstream);
                 }
                 Notice::Fault(fault) => {
                     let counter = Counter::StoreErrors(StoreError::Front(fault.name()));

@@ -145,9 +145,9 @@ impl Shared {
     }
 
     /// The root was called by its queue or the clock.
-    fn woken(&self) {
+    fn woken(&self, by_queue: bool) {
         if let Some(remote) = &self.remote {
-            remote.woken();
+            remote.woken(by_queue);
             self.tell();
         }
     }
@@ -211,13 +211,13 @@ impl RootContext for Root {
 
     fn on_queue_ready(&mut self, _: u32) {
         if let Some(shared) = &self.shared {
-            shared.woken();
+            shared.woken(true);
         }
     }
 
     fn on_tick(&mut self) {
         if let Some(shared) = &self.shared {
-            shared.woken();
+            shared.woken(false);
         }
     }
 

@@ -41,6 +41,7 @@ local QUESTION = '^' .. string.rep('(%d+) ', 11) .. '(%d+)$'
 local MOST = 9007199254740992 -- 2^53: no more units are counted
 local FAR = 2251799813685248 -- 2^51 us, 71 years: no promise goes further
 local SET_BACK = 1000 -- a clock behind by more than this was set back (ms)
+local LONGEST = 315360000000 -- ten years: nothing is kept for longer (ms)
 local SLACK = 60000 -- buckets are kept beyond their use by this (ms)
 local ENFORCED = 1
 local WHOLE, ADDRESS, OWNER, GIVE_BACK = 0, 1, 2, 3
@@ -115,28 +116,44 @@ local buckets, strings = {}, {}
 -- box (b), the strikes' window (w) and the memory of offenses (m) end.
 local FIELDS = { 's', 'u', 'r', 'a', 'p', 'b', 'w', 'm' }
 
+-- What nobody here wrote counts as not there. (Comparisons are false for what is not a number.)
+local function whole(text)
+  local number = text and tonumber(text)
+  if number and number >= 0 and number <= MOST then
+    return floor(number)
+  end
+end
+
+-- Reads a key; nil where it holds another type, which is then nothing of ours. Other errors end the call.
+local function read(command, index, ...)
+  local found = redis.pcall(command, KEYS[index], ...)
+  if type(found) == 'table' and found.err then
+    if not string.find(found.err, 'WRONGTYPE', 1, true) then
+      return call(command, KEYS[index], ...)
+    end
+    return nil
+  end
+  return found
+end
+
 local function bucket(index)
   local held = buckets[index]
   if not held then
-    local found = call('HMGET', KEYS[index], 's', 'u', 'r', 'a', 'p', 'b', 'w', 'm')
-    held = { found = found, p = 0 }
+    local found = read('HMGET', index, 's', 'u', 'r', 'a', 'p', 'b', 'w', 'm')
+    held = { found = found or {}, foreign = not found }
     for place, name in ipairs(FIELDS) do
-      if found[place] then
-        held[name] = tonumber(found[place])
-      end
+      held[name] = whole(held.found[place])
     end
-    -- What nobody here wrote is a full bucket. (Comparisons are false for what is not a number.)
-    local sound = held.s and held.u and held.r and held.a
-    if not (sound and held.s >= 0 and held.s <= MOST and held.u >= 1 and held.r >= 1 and held.a >= 0 and held.a <= MOST) then
+    if not (held.s and held.u and held.r and held.a and held.u >= 1 and held.r >= 1) then
       held.s, held.u, held.r, held.a = nil, nil, nil, nil
     end
-    if not (held.p and held.p >= 0) then
-      held.p = 0
-    end
+    held.p = held.p or 0
     buckets[index] = held
   end
   return held
 end
+
+local allowed = false
 
 local function write(index, held)
   local useful = up(held.p, 1000)
@@ -152,17 +169,30 @@ local function write(index, held)
       changed[#changed + 1] = to
     end
   end
+  local left = min(max(0, useful - now), LONGEST) + SLACK + spare
+  if not allowed then
+    -- Without the right to set a time to live nothing is written at all: this ends the call before it is.
+    call('PEXPIRE', KEYS[index], left)
+    allowed = true
+  end
+  if held.foreign then
+    call('DEL', KEYS[index])
+  end
   if #changed > 0 then
     call('HSET', KEYS[index], unpack(changed))
   end
-  call('PEXPIRE', KEYS[index], max(0, useful - now) + SLACK + spare)
+  call('PEXPIRE', KEYS[index], left)
 end
 
--- A level or a counter; false: there is none.
-local function value(index)
+-- A counter, or a level; false: there is none. A box that says no level of a box's is of the first.
+local function value(index, is_level)
   local found = strings[index]
   if not found then
-    found = { value = tonumber(call('GET', KEYS[index]) or nil) or false }
+    local text = read('GET', index)
+    found = { value = text and (whole(text) or 0) or false }
+    if found.value and is_level then
+      found.value = max(1, min(3, found.value))
+    end
     strings[index] = found
   end
   return found.value
@@ -247,7 +277,7 @@ end
 
 -- Level and end of the box in force.
 local function lockout(question, held, at)
-  local level = value(question.box)
+  local level = value(question.box, true)
   if not level then
     return nil
   end

@@ -12,6 +12,9 @@ use super::script::Command;
 mod upstash;
 mod webdis;
 
+/// How Redis begins when the user who runs a script lacks a right that the script needs.
+const SCRIPT_USER_CANNOT: &str = "ERR The user executing the script can't";
+
 /// Commands that one call carries at most.
 const MOST_COMMANDS: usize = 64;
 
@@ -92,6 +95,10 @@ impl StoreFault {
     /// Redis is older than 7, the code comes later, after a dash
     /// (`ERR Error running script (call to f_..): @user_script:1: -OOM command not allowed ..`).
     fn of_error(error: &str) -> Self {
+        // What a script's user may not do has no code of its own.
+        if error.starts_with(SCRIPT_USER_CANNOT) {
+            return Self::NoAuth;
+        }
         let mut words = error.split_ascii_whitespace();
         let first = words.next().unwrap_or_default();
         let code = match first {

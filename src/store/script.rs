@@ -19,6 +19,9 @@ use crate::verdict::{Boxed, Policy, Scope, Standing, Standings, Throttled, Verdi
 
 const SOURCE: &str = include_str!("decide.lua");
 
+/// 2^53: Lua's numbers are exact up to here.
+const MOST: i64 = 1 << 53;
+
 /// What the script's replies begin with.
 const GREETING: &str = "tollgate 1";
 
@@ -380,7 +383,9 @@ impl Line {
         let (kind, None) = (kind.next()?, kind.next()) else {
             return None;
         };
-        let mut numbers = words.map(|word| word.parse::<i64>().ok());
+        // Nothing that the script counts goes further; -1 is what was not met.
+        let in_range = |number: &i64| (-1..=MOST).contains(number);
+        let mut numbers = words.map(|word| word.parse::<i64>().ok().filter(in_range));
         let now = u64::try_from(numbers.next()??).ok()?;
         Some(Self {
             kind,
@@ -419,19 +424,19 @@ impl Line {
                 };
                 Verdict::Throttled(Throttled {
                     standings,
-                    wait: millis(told)?,
+                    wait: millis(told).filter(|told| *told > Millis(0))?,
                     strikes_left: Some(u32::try_from(left).ok()?),
                     would_box,
                 })
             }
             ('b', Step::Whole | Step::Owner, &[level, until, tripped]) => Verdict::Boxed(Boxed {
                 scope: met.scope,
-                lockout: lockout(level, until)?,
+                lockout: lockout(level, until).filter(|l| l.level > 0 && l.until > self.now)?,
                 tripped: tripped == 1,
             }),
             ('i', Step::Whole | Step::Address, &[i, wait, told]) => Verdict::Throttled(Throttled {
                 standings: Standings::new([Some(ip(i, wait)?), None, None]),
-                wait: millis(told)?,
+                wait: millis(told).filter(|told| *told > Millis(0))?,
                 strikes_left: None,
                 would_box: None,
             }),
