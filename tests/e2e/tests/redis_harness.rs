@@ -112,7 +112,9 @@ async fn a_front_fails_as_it_is_told_and_heals() -> Outcome {
     let ping = || gateway.get("/PING").deadline(Duration::from_millis(300));
     let works = async || {
         let reply = ping().try_send().await?;
-        assert_eq!(reply.json(), json!({"PING": [true, "PONG"]}));
+        if reply.text() != r#"{"PING":[true,"PONG"]}"# {
+            return Err(format!("{reply:?}").into());
+        }
         Outcome::Ok(())
     };
     works().await?;
