@@ -2,14 +2,14 @@
 #   make run [PORT=10000] [ADMIN_PORT=9901] [API_PORT=10001]
 #   make run-redis [PORT=10000] [ADMIN_PORT=9901] [API_PORT=10001] [REDIS_PORT=6379] [WEBDIS_PORT=7379]
 #                  [REDIS=host:port: one that runs] [WEBDIS_URL=http://host:port: one that runs]
-#   make bench [QUICK=1] [ROUNDS=10] [SECONDS=2] [RATE=] [REPORT=bench/report.md]
+#   make bench [QUICK=1] [ROUNDS=10] [SECONDS=2] [KEYS=1000000] [RATE=] [REPORT=bench/report.md]
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help setup build run run-redis test lint bench fuzz
 
 # Variables of the command line (make run PORT=12000) reach the scripts through the environment.
-export PORT ADMIN_PORT API_PORT REDIS_PORT WEBDIS_PORT REDIS WEBDIS_URL QUICK ROUNDS RATE REPORT
+export PORT ADMIN_PORT API_PORT REDIS_PORT WEBDIS_PORT REDIS WEBDIS_URL QUICK ROUNDS KEYS RATE REPORT
 
 help: ## list the commands
 	@echo "Tollgate: cost-weighted quotas and a penalty box for Envoy"
@@ -49,6 +49,6 @@ lint: ## check formatting and run clippy, native and wasm32
 
 # SECONDS under another name: bash, which runs the scripts, has a variable of its own called so.
 bench: ## measure the cost next to no filter and a no-op one: bench/report.md (QUICK=1, ROUNDS=, SECONDS=)
-	@scripts/setup.sh rust envoy bench
+	@scripts/setup.sh rust envoy bench redis
 	@scripts/build.sh
 	@BENCH_SECONDS='$(SECONDS)' scripts/bench.sh

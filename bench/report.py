@@ -9,6 +9,7 @@ from statistics import median
 
 from bootstrap import BACKENDS, Target
 from bounds import Footprint, Hot
+from fleet import Shared
 from load import CLOSED_CONNECTIONS, OPEN_CONNECTIONS, Sample
 from scenarios import NONE, NOOP
 
@@ -27,6 +28,7 @@ class Results:
     full: Samples
     fixed: Samples
     counters: dict[str, int]
+    shared: dict[str, list[Shared]]
     flood: list[Footprint]
     hot: list[Hot]
 
@@ -39,6 +41,7 @@ def render(results: Results) -> str:
         parts += [f"## {title}", f"Full load, {CLOSED_CONNECTIONS} connections:", _full_load(results.full, targets)]
         rate = f"{results.rates[backend]:,} requests a second"
         parts += [f"{rate}, at most {OPEN_CONNECTIONS} at once:", _fixed_rate(results.fixed, targets)]
+    parts += ["## With Redis behind Webdis", _REDIS, _fleet(results.shared)]
     parts += ["## Memory under a flood of keys", _FLOOD, _memory(results.flood)]
     parts += ["## One hot key on several workers", _HOT, _contention(results.hot)]
     return "\n\n".join([*parts, "## What was counted", _counted(results.counters), _METHOD]) + "\n"
@@ -127,6 +130,22 @@ def _counted(counters: dict[str, int]) -> str:
     return _table(["by Tollgate, warm-up included", ""], lines)
 
 
+def _fleet(shared: dict[str, list[Shared]]) -> str:
+    labels = {NOOP: "no-op Wasm filter", "single": "Tollgate, one call a request", "coalesced": "Tollgate, calls shared"}
+    rows = []
+    for name, runs in shared.items():
+        pairs = list(zip(runs, shared[NOOP]))
+        alone = list(zip(runs, shared["single"]))
+        row = [labels[name], f"{median(run.per_second for run in runs):,.0f}"]
+        row.append(f"{median(a.per_second / b.per_second for a, b in pairs):.2f}")
+        row += [f"{median(getattr(run, part) for run in runs):.1f}" for part in ("envoy", "webdis", "redis", "all")]
+        row.append(f"{median(a.all / b.all for a, b in alone):.2f}")
+        row.append(f"{median(run.batch for run in runs):.1f}")
+        rows.append(row)
+    head = ["", "requests/s", "÷ no-op", "Envoy µs", "Webdis µs", "Redis µs", "CPU µs/request", "÷ one call each", "requests a call"]
+    return _table(head, rows)
+
+
 def _memory(flood: list[Footprint]) -> str:
     rows = [[f"{at.keys:,}", f"{at.resident / 2**20:.1f}", f"{at.evictions:,}"] for at in flood]
     return _table(["distinct keys so far", "resident MiB", "entries evicted"], rows)
@@ -189,6 +208,10 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 _INTRODUCTION = """\
 Made by `make bench`. What a filter costs on one Envoy worker, next to no filter and to a Wasm filter that does
 nothing. Absolute numbers are those of one machine; take the ratios."""
+
+_REDIS = """\
+Answered by Envoy itself, 64 connections at full load; Redis and Webdis share a core with the load generator where there
+are only two. CPU time is user and system time of all three processes."""
 
 _FLOOD = """\
 Every request has a key that was never seen, sixteen keys to a tenant, and `store.memory` is its default, 16 MiB. Full

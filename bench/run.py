@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 import bounds
+import fleet
 import report
 import traffic
 from bootstrap import BACKENDS, UPSTREAM, Target, under_test, upstream
@@ -31,7 +32,7 @@ WARM_UP_SECONDS = 1
 def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("envoy", "tollgate", "noop", "open-loop"):
+    for name in ("envoy", "tollgate", "noop", "calls", "open-loop"):
         parser.add_argument(f"--{name}", required=True, type=Path)
     options = parser.parse_args()
     quick = os.environ.get("QUICK", "") not in ("", "0")
@@ -40,7 +41,7 @@ def main() -> None:
     wanted_rate = _number("RATE", 0)
     keys = _number("KEYS", 20_000 if quick else 1_000_000, least=10)
 
-    every = scenarios(options.noop.resolve(), options.tollgate.resolve())
+    every = scenarios(options.noop.resolve(), options.calls.resolve(), options.tollgate.resolve())
     targets = [Target(scenario, backend) for backend in BACKENDS for scenario in every]
     envoy_cores, upstream_cores, load_cores = split_cores()
     facts = _facts(options, rounds, seconds, (envoy_cores, upstream_cores, load_cores))
@@ -60,10 +61,13 @@ def main() -> None:
                 full, fixed = _measure(load, targets, rates, rounds, seconds)
                 counters = envoy.counters("wasmcustom.tollgate_")
 
+        binaries = {"envoy": options.envoy, "tollgate": options.tollgate.resolve(), "noop": options.noop.resolve()}
+        cores = (envoy_cores, upstream_cores, load_cores)
+        shared = fleet.measure(binaries, requests, cores, rounds, seconds, directory, _say)
         flood = bounds.memory(options.envoy, options.tollgate, keys, directory, _say)
         hot = [bounds.contention(options.envoy, options.tollgate, n, 3, directory, _say) for n in (1, 2, 4)]
 
-    results = report.Results(facts, targets, rates, full, fixed, counters, flood, hot)
+    results = report.Results(facts, targets, rates, full, fixed, counters, shared, flood, hot)
     path = Path(os.environ.get("REPORT") or "bench/report.md")
     path.write_text(report.render(results))
     print()

@@ -23,11 +23,12 @@ class Scenario:
     refuses: bool = False
 
 
-def scenarios(noop: Path, tollgate: Path) -> list[Scenario]:
+def scenarios(noop: Path, calls: Path, tollgate: Path) -> list[Scenario]:
     """All of them, the cheapest first."""
     return [
         Scenario(NONE, "no filter", []),
         Scenario(NOOP, "no-op Wasm filter", [_wasm("noop", noop, {})]),
+        Scenario("calls", "Tollgate's host calls, deciding nothing", [_wasm("calls", calls, {})]),
         Scenario("local_ratelimit", "Envoy's local_ratelimit", [_local_rate_limit()]),
         Scenario("tollgate", "Tollgate", [_wasm("tollgate", tollgate, _tollgate())]),
         Scenario(
@@ -45,8 +46,11 @@ def scenarios(noop: Path, tollgate: Path) -> list[Scenario]:
 
 
 def flooded(tollgate: Path) -> Scenario:
-    """Every request has a key that was never seen."""
-    return Scenario("flood", "a flood of keys", [_wasm("flood", tollgate, _tollgate())])
+    """Every request has a key that was never seen, and no bucket is full again before it must make room."""
+    slow = {"points": 10_000, "per": "1d", "burst": 10_000}
+    config = _tollgate(key=slow)
+    config["tiers"]["growth"]["tenant"] = slow
+    return Scenario("flood", "a flood of keys", [_wasm("flood", tollgate, config)])
 
 
 def hot(tollgate: Path) -> tuple[Scenario, float, float]:

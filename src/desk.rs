@@ -16,14 +16,16 @@ use tollgate_config::{Millis, Redis, Topology};
 
 use self::course::first_step;
 use self::line::{Group, Line, MOST_WAITING, Waiter};
+pub use self::protocol::Protocol;
 use crate::breaker::Breaker;
 use crate::store::Ask;
 use crate::store::front::{Call, Front, Raw, StoreFault};
-use crate::store::script::{Answers, Clock, Command, Item, Script};
+use crate::store::script::{Clock, Command, Item, Script};
 use crate::verdict::Verdict;
 
 mod course;
 mod line;
+mod protocol;
 mod settle;
 
 /// Commands of a call that loads the script: each carries its source.
@@ -34,39 +36,6 @@ const OVERDUE: Millis = Millis(1000);
 
 /// Notices that are kept until they are taken.
 const MOST_NOTICES: usize = 2 * MOST_WAITING;
-
-/// How the store's script is called: [`Script`], or a stand-in.
-pub trait Protocol {
-    /// A command that asks these items.
-    fn call(&self, items: &[Item], now: Millis) -> Command;
-
-    /// The same, where the script is not loaded.
-    fn load_and_call(&self, items: &[Item], now: Millis) -> Command;
-
-    /// Reads the answer to these items.
-    fn answers(&self, items: &[Item], reply: &[String]) -> Option<Answers>;
-
-    /// The hash tag of an item's keys.
-    fn tag(&self, item: &Item) -> String;
-}
-
-impl Protocol for Script {
-    fn call(&self, items: &[Item], now: Millis) -> Command {
-        Self::call(self, items, now)
-    }
-
-    fn load_and_call(&self, items: &[Item], now: Millis) -> Command {
-        Self::load_and_call(self, items, now)
-    }
-
-    fn answers(&self, items: &[Item], reply: &[String]) -> Option<Answers> {
-        Self::answers(self, items, reply)
-    }
-
-    fn tag(&self, item: &Item) -> String {
-        item.tag()
-    }
-}
 
 /// What becomes of a question at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,12 +157,13 @@ impl<P: Protocol> Desk<P> {
     #[must_use]
     pub fn with(redis: &Redis, protocol: P) -> Self {
         let timeout = redis.timeout.max(Millis(1));
+        let breaker = Rc::new(Cell::new(Breaker::new(redis.breaker, timeout)));
         Self {
             protocol,
             front: Front::new(redis),
             topology: redis.topology,
             timeout,
-            breaker: Rc::new(Cell::new(Breaker::new(redis.breaker, timeout))),
+            breaker,
             line: Line::default(),
             calls: 0,
             flight: None,
@@ -212,15 +182,12 @@ impl<P: Protocol> Desk<P> {
         Self {
             protocol: self.protocol.clone(),
             front: self.front.clone(),
-            topology: self.topology,
-            timeout: self.timeout,
             breaker: Rc::clone(&self.breaker),
             line: Line::default(),
-            calls: 0,
             flight: None,
-            load: false,
             ready: VecDeque::new(),
             notices: Vec::new(),
+            ..*self
         }
     }
 
@@ -256,7 +223,7 @@ impl<P: Protocol> Desk<P> {
         Asked::Waiting { kick }
     }
 
-    /// A stream is gone, or wants no answer any more. What it did not ask changes nothing.
+    /// A stream is gone, or wants no answer any more. It may have asked nothing, or have its answer.
     pub fn left(&mut self, stream: u32) {
         self.line.leave(stream);
     }
@@ -328,7 +295,7 @@ impl<P: Protocol> Desk<P> {
         }
     }
 
-    /// A call came back. One that is not in flight is nobody's.
+    /// A call came back: the [next](Self::next_call) may leave. One that is not in flight is nobody's.
     pub fn returned(&mut self, id: CallId, raw: Raw<'_>, now: Millis) {
         let Some(flight) = self.flight.take_if(|f| f.id == id) else {
             return;

@@ -132,12 +132,14 @@ impl Flow {
                 self.arrive(rules, request, &facts, nonce)
             }
             (Self::Asking(asking), Event::Decided(verdict, toll, now)) => {
-                let settled = self.settle(rules, &asking, verdict, now, nonce);
-                [toll_counts(&toll), settled].concat()
+                let mut effects = toll_counts(&toll);
+                effects.extend(self.settle(rules, &asking, verdict, now, nonce));
+                effects
             }
             (Self::Degrading(asking), Event::Decided(verdict, toll, now)) => {
-                let settled = self.settle(rules, &asking, verdict.degraded(), now, nonce);
-                [toll_counts(&toll), settled].concat()
+                let mut effects = toll_counts(&toll);
+                effects.extend(self.settle(rules, &asking, verdict.degraded(), now, nonce));
+                effects
             }
             (Self::Asking(asking), Event::StoreFailed(now)) => {
                 self.degrade(rules, asking, now, nonce)

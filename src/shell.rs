@@ -1,8 +1,8 @@
 //! The filter on a proxy: callbacks become events, effects become host calls. No decisions here.
 
 mod abi;
-mod host;
 mod gauges;
+mod host;
 mod http;
 mod remote;
 mod root;

@@ -191,7 +191,8 @@ impl Remote {
 
     fn call(&mut self, items: &[Item], now: Millis) -> Vec<Decision> {
         let command = self.script.call(items, now);
-        let reply = self.server.strings(&command);
+        let reply =
+            redis::from_redis_value::<Vec<String>>(self.server.send(&command).unwrap()).unwrap();
         let answers = self.script.answers(items, &reply);
         answers
             .unwrap_or_else(|| panic!("{items:?} answered by {reply:?}"))

@@ -87,7 +87,12 @@ impl Remote {
             ask: Rc::clone(ask),
             step: Step::Whole,
         }];
-        let reply = self.server.strings(&self.script.call(&items, Millis(now)));
+        let reply = redis::from_redis_value::<Vec<String>>(
+            self.server
+                .send(&self.script.call(&items, Millis(now)))
+                .unwrap(),
+        )
+        .unwrap();
         let mut answers = self.script.answers(&items, &reply).unwrap();
         match answers.decisions.remove(0) {
             Decision::Verdict(verdict) => (verdict, answers.now),
@@ -241,9 +246,24 @@ fn another_version_of_the_interface_is_refused() {
 #[test]
 fn the_keys_of_corrupted_buckets_are_full_buckets() {
     let mut remote = Remote::new(Clock::Store);
-    remote
-        .server
-        .say::<i64>("HSET p:rl:{t:acme}:tb:k s x u 0 r -1 a nan p {}");
-    let verdict = remote.verdict(&key("k", 10));
-    assert!(matches!(verdict, Verdict::Allowed(_)), "{verdict:?}");
+    for fields in [
+        "s x u 0 r -1 a nan p {}",
+        "s nan u 6000 r 1 a nan p nan b nan w nan m nan",
+        "s 1e999 u 6000 r 1 a 1e999 p 1e999",
+        "s -5 u -0 r 1 a -1 p -1",
+    ] {
+        remote.server.say::<String>("FLUSHDB");
+        let write = format!("HSET p:rl:{{t:acme}}:tb:k {fields}");
+        remote.server.say::<i64>(&write);
+        let verdict = remote.verdict(&key("k", 10));
+        assert!(
+            matches!(verdict, Verdict::Allowed(_)),
+            "{fields}: {verdict:?}"
+        );
+        let verdict = remote.verdict(&key("k", 10));
+        assert!(
+            matches!(verdict, Verdict::Throttled(_)),
+            "{fields}: {verdict:?}"
+        );
+    }
 }

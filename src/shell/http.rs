@@ -1,6 +1,6 @@
 //! One request on the proxy: callbacks to events, effects to host calls.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use proxy_wasm::traits::{Context, HttpContext};
@@ -30,6 +30,8 @@ pub(super) struct Life {
     pub(super) id: u32,
     /// The desk of its own, while it waits for a call of its own.
     pub(super) own: RefCell<Option<Own>>,
+    /// This node remembers a box that may have been released.
+    pub(super) doubts_box: Cell<bool>,
     shared: Rc<Shared>,
     flow: RefCell<Flow>,
 }
@@ -39,6 +41,7 @@ impl Stream {
         let life = Life {
             id,
             own: RefCell::new(None),
+            doubts_box: Cell::new(false),
             shared,
             flow: RefCell::default(),
         };
@@ -53,7 +56,8 @@ impl Life {
     pub(super) fn answered(self: &Rc<Self>, answer: Answer, now: Millis) {
         let event = {
             let flow = self.flow.borrow();
-            self.shared.heard(flow.asked(), answer, now)
+            let doubted = self.doubts_box.get();
+            self.shared.heard(flow.asked(), doubted, answer, now)
         };
         if let Some(Action::Continue) = self.play(event, now) {
             log_failure(host::resume());

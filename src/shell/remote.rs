@@ -17,7 +17,7 @@ use crate::desk::{Answer, Asked, CallId, Desk, Notice};
 use crate::metrics::{Counter, StoreError};
 use crate::rules::Rules;
 use crate::store::Ask;
-use crate::store::front::Raw;
+use crate::store::front::{Raw, StoreFault};
 
 /// Streams served in one callback: each answer nests on the host's stack.
 const SERVED: usize = 16;
@@ -236,7 +236,12 @@ impl Remote {
     }
 
     /// A call that a stream made for itself came back: its answer, if that was all.
-    pub(super) fn own_returned(&self, own: &mut Own, token: u32, body_size: usize) -> Option<Answer> {
+    pub(super) fn own_returned(
+        &self,
+        own: &mut Own,
+        token: u32,
+        body_size: usize,
+    ) -> Option<Answer> {
         let (status, body) = (host::call_status(), host::call_body(body_size));
         let flight = own.flight.take_if(|flight| flight.token == token)?;
         let raw = Raw {
@@ -260,6 +265,10 @@ impl Remote {
         for notice in self.desk.borrow_mut().notices() {
             match notice {
                 Notice::Latency(took) => gauges.latency(took),
+                // No failure: it is sent again with the script.
+                Notice::Fault(StoreFault::NoScript) => {
+                    log::info!("the store at {} is given the script", self.upstream);
+                }
                 Notice::Fault(fault) => {
                     let counter = Counter::StoreErrors(StoreError::Front(fault.name()));
                     gauges.count(&rules.config, counter, 1);

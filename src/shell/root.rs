@@ -86,8 +86,12 @@ impl Shared {
                 Some(Event::Lockout(known, now))
             }
             (Question::Decide(ask), Some(remote)) => {
-                if let Some(boxed) = local.known(ask, now, remote.is_failing()) {
-                    return Some(decided((Verdict::Boxed(boxed), Toll::default())));
+                if let Some(known) = local.recall(ask, now) {
+                    if known.fresh || remote.is_failing() {
+                        let verdict = Verdict::Boxed(known.boxed);
+                        return Some(decided((verdict, Toll::default())));
+                    }
+                    life.doubts_box.set(true);
                 }
                 let put = remote.ask(life, ask, now);
                 self.tell();
@@ -100,7 +104,14 @@ impl Shared {
     }
 
     /// The event that an answer of the store is. A box is kept in mind.
-    pub(super) fn heard(&self, ask: Option<&Ask>, answer: Answer, now: Millis) -> Event<'static> {
+    /// `doubted`: this node remembers one that may have been released.
+    pub(super) fn heard(
+        &self,
+        ask: Option<&Ask>,
+        doubted: bool,
+        answer: Answer,
+        now: Millis,
+    ) -> Event<'static> {
         let (verdict, at) = match answer {
             Answer::Failed(_) => return Event::StoreFailed(now),
             Answer::Decided(verdict, at) => (verdict, at),
@@ -115,8 +126,8 @@ impl Shared {
                 };
                 local.remember(ask, lockout, now)
             }
-            (_, Some(ask)) => local.forget(ask, now),
-            (_, None) => Toll::default(),
+            (_, Some(ask)) if doubted => local.forget(ask, now),
+            _ => Toll::default(),
         };
         Event::Decided(verdict, toll, at)
     }

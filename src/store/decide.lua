@@ -35,7 +35,8 @@
 -- Every write sets a time to live: until the bucket is full and nothing is promised or held, and a minute.
 
 local floor, fmod, max, min = math.floor, math.fmod, math.max, math.min
-local format, gmatch, call = string.format, string.gmatch, redis.call
+local format, gmatch, match, call = string.format, string.gmatch, string.match, redis.call
+local QUESTION = '^' .. string.rep('(%d+) ', 11) .. '(%d+)$'
 
 local MOST = 9007199254740992 -- 2^53: no more units are counted
 local FAR = 2251799813685248 -- 2^51 us, 71 years: no promise goes further
@@ -112,18 +113,49 @@ local buckets, strings = {}, {}
 
 -- s units spent, u units a point, r units refilled a millisecond, a as of when (ms), p last promise (us); and when a
 -- box (b), the strikes' window (w) and the memory of offenses (m) end.
+local FIELDS = { 's', 'u', 'r', 'a', 'p', 'b', 'w', 'm' }
+
 local function bucket(index)
   local held = buckets[index]
   if not held then
-    local f = call('HMGET', KEYS[index], 's', 'u', 'r', 'a', 'p', 'b', 'w', 'm')
-    held = { p = tonumber(f[5]) or 0, b = tonumber(f[6]), w = tonumber(f[7]), m = tonumber(f[8]) }
-    local s, u, r, a = tonumber(f[1]), tonumber(f[2]), tonumber(f[3]), tonumber(f[4])
-    if s and u and r and a and u >= 1 and r >= 1 then
-      held.s, held.u, held.r, held.a = s, u, r, a
+    local found = call('HMGET', KEYS[index], 's', 'u', 'r', 'a', 'p', 'b', 'w', 'm')
+    held = { found = found, p = 0 }
+    for place, name in ipairs(FIELDS) do
+      if found[place] then
+        held[name] = tonumber(found[place])
+      end
+    end
+    -- What nobody here wrote is a full bucket. (Comparisons are false for what is not a number.)
+    local sound = held.s and held.u and held.r and held.a
+    if not (sound and held.s >= 0 and held.s <= MOST and held.u >= 1 and held.r >= 1 and held.a >= 0 and held.a <= MOST) then
+      held.s, held.u, held.r, held.a = nil, nil, nil, nil
+    end
+    if not (held.p and held.p >= 0) then
+      held.p = 0
     end
     buckets[index] = held
   end
   return held
+end
+
+local function write(index, held)
+  local useful = up(held.p, 1000)
+  if held.s then
+    useful = max(useful, held.a + up(held.s, held.r))
+  end
+  useful = max(useful, held.b or 0, held.w or 0, held.m or 0)
+  local changed = {}
+  for place, name in ipairs(FIELDS) do
+    local to = held[name]
+    if to and to ~= tonumber(held.found[place] or nil) then
+      changed[#changed + 1] = name
+      changed[#changed + 1] = to
+    end
+  end
+  if #changed > 0 then
+    call('HSET', KEYS[index], unpack(changed))
+  end
+  call('PEXPIRE', KEYS[index], max(0, useful - now) + SLACK + spare)
 end
 
 -- A level or a counter; false: there is none.
@@ -283,10 +315,11 @@ local function terms_of(text)
 end
 
 local function question_of(text, terms)
-  local n = numbers(text)
+  local step, of, cost, second_cost, strictness, first, second, ip, held, box, strikes, off = match(text, QUESTION)
   return {
-    step = n[1], terms = terms[n[2]], cost = n[3], second_cost = n[4], strictness = n[5],
-    first = n[6], second = n[7], ip = n[8], held = n[9], box = n[10], strikes = n[11], off = n[12],
+    step = tonumber(step), terms = terms[tonumber(of)], cost = tonumber(cost), second_cost = tonumber(second_cost),
+    strictness = tonumber(strictness), first = tonumber(first), second = tonumber(second), ip = tonumber(ip),
+    held = tonumber(held), box = tonumber(box), strikes = tonumber(strikes), off = tonumber(off),
   }
 end
 
@@ -405,26 +438,7 @@ end
 
 for index, held in pairs(buckets) do
   if held.changed then
-    local useful = up(held.p, 1000)
-    local fields = { 'p', held.p }
-    if held.s then
-      useful = max(useful, held.a + up(held.s, held.r))
-    end
-    for _, name in ipairs({ 's', 'u', 'r', 'a' }) do
-      if held[name] then
-        fields[#fields + 1] = name
-        fields[#fields + 1] = held[name]
-      end
-    end
-    for _, name in ipairs({ 'b', 'w', 'm' }) do
-      if held[name] then
-        fields[#fields + 1] = name
-        fields[#fields + 1] = held[name]
-        useful = max(useful, held[name])
-      end
-    end
-    call('HSET', KEYS[index], unpack(fields))
-    call('PEXPIRE', KEYS[index], max(0, useful - now) + SLACK + spare)
+    write(index, held)
   end
 end
 for index, found in pairs(strings) do

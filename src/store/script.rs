@@ -136,8 +136,8 @@ impl Script {
         command.push(batch.keys.order.len().to_string());
         command.append(&mut batch.keys.order);
         command.extend(["1".to_owned(), clock.to_owned(), now.0.to_string()]);
-        command.push(batch.terms.order.len().to_string());
-        command.append(&mut batch.terms.order);
+        command.push(batch.terms.len().to_string());
+        command.extend(batch.terms.iter().map(written));
         command.append(&mut batch.questions);
         command
     }
@@ -186,6 +186,9 @@ fn address_tag(address: &Address) -> String {
     }
 }
 
+/// What of a question's terms is the same for all of a kind of subject.
+type Terms = (Millis, BoxTerms, [Option<Meter>; 3]);
+
 /// Strings in the order in which they were first met, each once.
 #[derive(Default)]
 struct Distinct {
@@ -210,11 +213,21 @@ impl Distinct {
 struct Batch<'a> {
     prefix: &'a str,
     keys: Distinct,
-    terms: Distinct,
+    terms: Vec<Terms>,
     questions: Vec<String>,
 }
 
 impl Batch<'_> {
+    /// The place of terms, from 1. There are as many as there are tiers.
+    fn place_of(&mut self, terms: Terms) -> usize {
+        let known = self.terms.iter().position(|known| *known == terms);
+        let place = known.unwrap_or(self.terms.len());
+        if known.is_none() {
+            self.terms.push(terms);
+        }
+        place.saturating_add(1)
+    }
+
     fn question(&mut self, item: &Item) {
         let Item { ask, step } = item;
         let met = Met::of(ask);
@@ -227,7 +240,7 @@ impl Batch<'_> {
             Step::GiveBack => (3, false, true),
             Step::Undo => (4, true, true),
         };
-        let terms = self.terms.place(met.terms(ask.grace, &ask.penalty));
+        let terms = self.place_of(met.terms(ask));
         let mut key = |wanted: bool, shadow: bool, name: Option<String>| match name {
             Some(name) if wanted => {
                 let shadow = if shadow { "sh:" } else { "" };
@@ -332,21 +345,25 @@ impl<'a> Met<'a> {
         }
     }
 
-    fn terms(&self, grace: Millis, penalty: &BoxTerms) -> String {
-        let terms = &penalty.terms;
-        let [level_1, level_2, level_3] = terms.levels.map(|time| time.0);
-        let mut text = format!(
-            "{} {} {} {} {level_1} {level_2} {level_3} {}",
-            grace.0, terms.strikes, terms.within.0, terms.offense_memory.0, terms.max_level
-        );
+    fn terms(&self, ask: &Ask) -> Terms {
         let meters = [Some(self.first.1), self.second.map(|(m, _)| m), self.ip];
-        for meter in meters {
-            let (refill, unit, burst) =
-                meter.map_or((0, 0, 0), |m| (m.refill(), m.unit(), m.burst()));
-            let _ = write!(text, " {refill} {unit} {burst}");
-        }
-        text
+        (ask.grace, ask.penalty, meters)
     }
+}
+
+/// Terms as the script reads them.
+fn written((grace, penalty, meters): &Terms) -> String {
+    let terms = &penalty.terms;
+    let [level_1, level_2, level_3] = terms.levels.map(|time| time.0);
+    let mut text = format!(
+        "{} {} {} {} {level_1} {level_2} {level_3} {}",
+        grace.0, terms.strikes, terms.within.0, terms.offense_memory.0, terms.max_level
+    );
+    for meter in meters {
+        let (refill, unit, burst) = meter.map_or((0, 0, 0), |m| (m.refill(), m.unit(), m.burst()));
+        let _ = write!(text, " {refill} {unit} {burst}");
+    }
+    text
 }
 
 /// One line of the reply.

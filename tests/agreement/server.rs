@@ -58,11 +58,6 @@ impl Server {
         sent.query(&mut self.connection)
     }
 
-    /// Sends a command that answers with strings.
-    pub(crate) fn strings(&mut self, command: &[String]) -> Vec<String> {
-        redis::from_redis_value(self.send(command).unwrap()).unwrap()
-    }
-
     /// Sends words.
     pub(crate) fn say<T: redis::FromRedisValue>(&mut self, words: &str) -> T {
         let words: Vec<String> = words.split(' ').map(str::to_owned).collect();

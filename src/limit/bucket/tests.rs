@@ -323,7 +323,9 @@ proptest! {
     ) {
         let meter = Meter::new(limit);
         let level = Level::full(&meter, Millis(9)).take(limit.burst.0 * spent / 100);
-        let cost = limit.burst.0 * cost / 100;
+        // What is admitted fits, and only beyond that units are cut.
+        let left = limit.burst.0 - limit.burst.0 * spent / 100;
+        let cost = (limit.burst.0 * cost / 100).min(left);
         prop_assert_eq!(level.take(cost).give_back(cost), level);
         // Never above full.
         prop_assert_eq!(level.give_back(limit.burst.0).spent, 0);

@@ -13,6 +13,16 @@ use crate::limit::penalty::{Lockout, Record};
 use crate::store::{Ask, Toll};
 use crate::verdict::Boxed;
 
+/// A box that this node remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// The box.
+    pub boxed: Boxed,
+    /// It may be used while the store that told of it answers. If not, that store is to be asked, and
+    /// the box [forgotten](Local::forget) if it knows none.
+    pub fresh: bool,
+}
+
 impl<M: Memory> Local<M> {
     /// The box that is known for whoever asks. While the store that told of it answers, it is known for
     /// [`USED_FOR`](crate::limit::penalty::USED_FOR) since it was [remembered](Self::remember); while
@@ -21,17 +31,23 @@ impl<M: Memory> Local<M> {
     /// Reads one page and changes nothing.
     #[must_use]
     pub fn known(&self, ask: &Ask, now: Millis, failing: bool) -> Option<Boxed> {
+        let known = self.recall(ask, now)?;
+        (known.fresh || failing).then_some(known.boxed)
+    }
+
+    /// The box that is remembered for whoever asks and has not ended. None where boxes do not refuse.
+    ///
+    /// Reads one page and changes nothing.
+    #[must_use]
+    pub fn recall(&self, ask: &Ask, now: Millis) -> Option<Known> {
         let record = self.held_against(ask)?;
-        let lockout = if failing {
-            record.lockout(now)
-        } else {
-            record.remembered(now)
-        };
-        Some(Boxed {
+        let boxed = Boxed {
             scope: scope(ask),
-            lockout: lockout?,
+            lockout: record.lockout(now)?,
             tripped: false,
-        })
+        };
+        let fresh = record.remembered(now).is_some();
+        Some(Known { boxed, fresh })
     }
 
     /// Remembers the box that another store answered with. Does nothing where boxes do not refuse.

@@ -10,6 +10,14 @@ const CONNECTIONS: usize = 64;
 
 /// A gateway with two workers and no penalty box, whose keys get `key` and whose tenants get `tenant`.
 async fn gateway(tenant: &str, key: &str) -> Result<Gateway, Box<dyn std::error::Error>> {
+    workers(2, tenant, key).await
+}
+
+async fn workers(
+    workers: u32,
+    tenant: &str,
+    key: &str,
+) -> Result<Gateway, Box<dyn std::error::Error>> {
     let config = format!(
         "
         identity: {{tenant: {{header: x-tenant-id}}, key: {{header: x-api-key-id}}, tier: {{header: x-tenant-tier}}}}
@@ -20,7 +28,7 @@ async fn gateway(tenant: &str, key: &str) -> Result<Gateway, Box<dyn std::error:
           - {{name: twentyfive, match: {{path: /25}}, cost: 25}}
         "
     );
-    let gateway = Gateway::start(Setup::new(config.as_str()).workers(2)).await?;
+    let gateway = Gateway::start(Setup::new(config.as_str()).workers(workers)).await?;
     gateway.upstream().always(Answer::ok());
     Ok(gateway)
 }
@@ -59,6 +67,24 @@ fn keys(
                 .identity("acme", &format!("key-{}", key(n)), "one")
         })
         .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn four_workers_share_one_hot_key_exactly() -> Outcome {
+    let gateway = workers(
+        4,
+        "{points: 1000000, per: 1s}",
+        "{points: 500, per: 1s, burst: 2000}",
+    )
+    .await?;
+    let asks = keys(&gateway, |_| "/v1".to_owned(), |_| 1);
+    let volley = gateway.volley(CONNECTIONS, asks).await;
+    admits(&volley, |_| 1, 500.0, 2000.0);
+    assert!(gateway.traps().is_empty(), "{:?}", gateway.traps());
+    let stats = gateway.stats().await;
+    let contended = stats.sum("tollgate_store_errors_total", &[("kind", "contention")]);
+    assert_eq!(contended, 0.0, "a page was too contended to decide");
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,11 +1,19 @@
-//! Plays the stories of `tests/stories/` through the built filter: exact numbers, in virtual time.
+//! Plays the stories of `tests/stories/` through the built filter: exact numbers, in virtual time, on the
+//! local store and on a real Redis.
+
+#[path = "redis/front.rs"]
+mod front;
+#[path = "../../agreement/server.rs"]
+mod server;
 
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value as Json;
-use tollgate_host::{Exchange, Headers, Process, Request, Response, Vm, filter_wasm};
+use tollgate_host::{Exchange, Headers, Process, Request, Response, Upstream, Vm, filter_wasm};
+
+use front::Front;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -208,10 +216,20 @@ fn faults(expect: &Expect, exchange: &Exchange) -> Vec<String> {
     faults
 }
 
-fn play(story: &Story, wasm: &[u8]) -> Vec<String> {
+/// Plays a story; with a front, in Redis behind it.
+fn play(story: &Story, wasm: &[u8], front: Option<&Front>) -> Vec<String> {
     let process = Process::new(wasm).unwrap();
     let mut vm: Vm = process.vm().unwrap();
-    let config = story.config.to_string();
+    let mut config = story.config.clone();
+    if let Some(front) = front.cloned() {
+        front.forget_everything();
+        config["store"] = serde_json::json!({"kind": "redis", "upstream": "redis-front"});
+        // So that no price of a story is refused for being more than a share of a burst.
+        config["degraded"] = serde_json::json!({"share": 1});
+        process.upstream("redis-front", Upstream::Up);
+        vm.set_backend(move |call| front.answer(call));
+    }
+    let config = config.to_string();
     if !vm.configure(config.as_bytes()).unwrap() {
         let logs: Vec<_> = vm.logs().map(|l| format!("{l:?}")).collect();
         return vec![format!("the configuration was refused: {logs:?}")];
@@ -263,36 +281,49 @@ fn play(story: &Story, wasm: &[u8]) -> Vec<String> {
     faults
 }
 
-#[test]
-fn every_story_is_told_as_written() {
+fn stories() -> Vec<Story> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../stories");
-    let wasm = filter_wasm();
-    let mut told = 0;
-    let mut faults = Vec::new();
     let mut files: Vec<_> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|f| f.unwrap().path())
+        .filter(|f| f.extension().is_some_and(|e| e == "yaml"))
         .collect();
     files.sort();
-    for file in files
-        .iter()
-        .filter(|f| f.extension().is_some_and(|e| e == "yaml"))
-    {
-        let text = std::fs::read_to_string(file).unwrap();
+    let mut all = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
         let mut document: serde_yaml_ng::Value = serde_yaml_ng::from_str(&text).unwrap();
         document.apply_merge().unwrap();
         let stories: Vec<Story> = serde_yaml_ng::from_value(document)
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        for story in &stories {
-            told += 1;
-            faults.extend(play(story, &wasm));
-        }
+        all.extend(stories);
     }
-    assert!(told > 0, "no stories in {}", folder.display());
+    assert!(!all.is_empty(), "no stories in {}", folder.display());
+    all
+}
+
+fn told_as_written(front: Option<&Front>) {
+    let wasm = filter_wasm();
+    let stories = stories();
+    let faults: Vec<String> = stories
+        .iter()
+        .flat_map(|story| play(story, &wasm, front))
+        .collect();
     assert!(
         faults.is_empty(),
-        "{} faults in {told} stories:\n{}",
+        "{} faults in {} stories:\n{}",
         faults.len(),
+        stories.len(),
         faults.join("\n")
     );
+}
+
+#[test]
+fn every_story_is_told_as_written() {
+    told_as_written(None);
+}
+
+#[test]
+fn every_story_is_told_as_written_in_redis() {
+    told_as_written(Some(&Front::start()));
 }

@@ -1,0 +1,234 @@
+//! A stand-in for the script, and one for the front behind which it runs.
+
+use std::rc::Rc;
+
+use tollgate_config::{Breaker, Front as Dialect, Millis, Redis, Topology};
+
+use crate::client_ip::Address;
+use crate::desk::{Desk, Protocol};
+use crate::identity::Id;
+use crate::limit::bucket::Meter;
+use crate::limit::decision::Strictness;
+use crate::limit::penalty::{Lockout, Terms};
+use crate::store::front::Call;
+use crate::store::script::{Answers, Command, Decision, Item, Step};
+use crate::store::{Ask, BoxTerms, Subject};
+use crate::testing::{meter, standing, standings};
+use crate::verdict::{Boxed, Policy, Scope, Standing, Throttled, Verdict};
+
+pub(super) const TIMEOUT: Millis = Millis(20);
+pub(super) const OPEN_FOR: Millis = Millis(2000);
+pub(super) const FAILURES: u32 = 5;
+
+/// The store's time in all answers.
+pub(super) const THEN: Millis = Millis(4711);
+
+/// Asks in words, `step|tag|owner`; counts no answers.
+#[derive(Debug, Clone)]
+pub(super) struct Fake;
+
+impl Fake {
+    fn words(verb: &str, items: &[Item]) -> Command {
+        let mut words = vec![verb.to_owned()];
+        words.extend(items.iter().map(|item| {
+            let Item { ask, step } = item;
+            format!("{step:?}|{}|{}", tag(item), owner(ask))
+        }));
+        words
+    }
+}
+
+pub(super) fn tag(item: &Item) -> String {
+    match (&item.ask.subject, item.step) {
+        (
+            Subject::Key {
+                ip: Some((ip, _)), ..
+            },
+            Step::Address | Step::GiveBack,
+        )
+        | (Subject::Anonymous { address: ip, .. }, _) => {
+            let Address::Other(ip) = ip else {
+                panic!("the address of a test");
+            };
+            format!("ip={}", String::from_utf8_lossy(ip))
+        }
+        (Subject::Key { tenant, .. }, _) => format!("t={}", tenant.as_str()),
+    }
+}
+
+fn owner(ask: &Ask) -> String {
+    match &ask.subject {
+        Subject::Key { key, ip, .. } => {
+            let ip = if ip.is_some() { "+ip" } else { "" };
+            format!("{}{ip}", key.as_str())
+        }
+        Subject::Anonymous { .. } => "-".to_owned(),
+    }
+}
+
+impl Protocol for Fake {
+    fn call(&self, items: &[Item], _: Millis) -> Command {
+        Self::words("EVALSHA", items)
+    }
+
+    fn load_and_call(&self, items: &[Item], _: Millis) -> Command {
+        Self::words("EVAL", items)
+    }
+
+    fn answers(&self, _: &[Item], reply: &[String]) -> Option<Answers> {
+        let (first, rest) = reply.split_first()?;
+        if first != "fake" {
+            return None;
+        }
+        let decision = |word: &String| match word.as_str() {
+            "a" => Some(Decision::Verdict(allowed())),
+            "t" => Some(Decision::Verdict(throttled())),
+            "b" => Some(Decision::Verdict(boxed())),
+            "p" => Some(Decision::Passed(passed())),
+            "d" => Some(Decision::Done),
+            _ => None,
+        };
+        let decisions = rest.iter().map(decision).collect::<Option<_>>()?;
+        Some(Answers {
+            now: THEN,
+            decisions,
+        })
+    }
+
+    fn tag(&self, item: &Item) -> String {
+        tag(item)
+    }
+}
+
+pub(super) fn ip_meter() -> Meter {
+    meter(600, 60, 600)
+}
+
+pub(super) fn key_standing() -> Standing {
+    standing(Policy::Key, meter(10, 60, 10), 9, 6000, 0)
+}
+
+pub(super) fn allowed() -> Verdict {
+    Verdict::Allowed(standings(&[key_standing()]))
+}
+
+pub(super) fn throttled() -> Verdict {
+    Verdict::Throttled(Throttled {
+        standings: standings(&[key_standing()]),
+        wait: Millis(6000),
+        strikes_left: Some(3),
+        would_box: None,
+    })
+}
+
+pub(super) fn boxed() -> Verdict {
+    Verdict::Boxed(Boxed {
+        scope: Scope::Key,
+        lockout: Lockout {
+            level: 1,
+            until: Millis(10_000),
+        },
+        tripped: false,
+    })
+}
+
+/// An address that has 598 points left and is full in 200 ms.
+pub(super) fn passed() -> Standing {
+    standing(Policy::Ip, ip_meter(), 598, 200, 0)
+}
+
+fn ask_of(subject: Subject) -> Rc<Ask> {
+    Rc::new(Ask {
+        subject,
+        cost: 1,
+        shadow: false,
+        grace: Millis(1000),
+        penalty: BoxTerms {
+            terms: Terms {
+                strikes: 20,
+                within: Millis(60_000),
+                offense_memory: Millis(86_400_000),
+                levels: [Millis(300_000), Millis(3_600_000), Millis(86_400_000)],
+                max_level: 3,
+            },
+            strictness: Strictness::Enforced,
+        },
+    })
+}
+
+/// A question of a tenant's key, which meets `ip_limit` if there is an address.
+pub(super) fn key(tenant: &str, key: &str, ip: Option<&str>) -> Rc<Ask> {
+    ask_of(Subject::Key {
+        tenant: Id::of(tenant.as_bytes()),
+        key: Id::of(key.as_bytes()),
+        tenant_meter: meter(20, 60, 20),
+        key_meter: meter(10, 60, 10),
+        ip: ip.map(|ip| (Address::Other(ip.as_bytes().to_vec()), ip_meter())),
+    })
+}
+
+/// A question of an address.
+pub(super) fn anonymous(ip: &str) -> Rc<Ask> {
+    ask_of(Subject::Anonymous {
+        address: Address::Other(ip.as_bytes().to_vec()),
+        meter: meter(10, 60, 10),
+        ip_meter: Some(ip_meter()),
+    })
+}
+
+pub(super) fn redis(dialect: Dialect, topology: Topology) -> Redis {
+    Redis {
+        upstream: "redis-front".to_owned(),
+        dialect,
+        topology,
+        timeout: TIMEOUT,
+        authorization: None,
+        key_prefix: String::new(),
+        breaker: Breaker {
+            failures: FAILURES,
+            open_for: OPEN_FOR,
+        },
+    }
+}
+
+pub(super) fn desk(dialect: Dialect, topology: Topology) -> Desk<Fake> {
+    Desk::with(&redis(dialect, topology), Fake)
+}
+
+/// The commands of a call: their verbs, and the items.
+pub(super) fn commands(call: &Call) -> Vec<(String, Vec<String>)> {
+    let split = |mut words: Vec<String>| (words.remove(0), words);
+    if call.header(":path") == Some("/pipeline") {
+        let commands: Vec<Vec<String>> = serde_json::from_slice(&call.body).expect("JSON");
+        return commands.into_iter().map(split).collect();
+    }
+    let text = match call.header(":method") {
+        Some("GET") => call.header(":path").expect("a path")[1..].to_owned(),
+        _ => String::from_utf8(call.body.clone()).expect("UTF-8"),
+    };
+    let decode = |word| {
+        let bytes = percent_encoding::percent_decode_str(word);
+        bytes.decode_utf8().expect("UTF-8").into_owned()
+    };
+    vec![split(text.split('/').map(decode).collect())]
+}
+
+/// What a front answers to a call: a reply to each command.
+pub(super) fn answer(dialect: Dialect, replies: &[Result<Vec<String>, String>]) -> Vec<u8> {
+    let greeted = |words: &[String]| [&["fake".to_owned()], words].concat();
+    let value = match dialect {
+        Dialect::Webdis => match replies {
+            [Ok(words)] => serde_json::json!({"EVALSHA": greeted(words)}),
+            [Err(error)] => serde_json::json!({"EVALSHA": [false, error]}),
+            _ => panic!("Webdis answers one command"),
+        },
+        Dialect::Upstash => {
+            let reply = |reply: &Result<Vec<String>, String>| match reply {
+                Ok(words) => serde_json::json!({"result": greeted(words)}),
+                Err(error) => serde_json::json!({"error": error}),
+            };
+            replies.iter().map(reply).collect()
+        }
+    };
+    serde_json::to_vec(&value).expect("JSON")
+}

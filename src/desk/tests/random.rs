@@ -1,0 +1,515 @@
+//! Random stories of a desk, against what its streams, its host and its store saw.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use tollgate_config::{Front as Dialect, Millis, Topology};
+
+use super::fake::{self, FAILURES, Fake, OPEN_FOR, TIMEOUT};
+use super::{NOSCRIPT, T0};
+use crate::desk::line::MOST_ITEMS;
+use crate::desk::{Answer, Asked, Desk, Notice, Outgoing};
+use crate::store::front::{Raw, StoreFault};
+use crate::verdict::Verdict;
+
+#[derive(Debug, Clone)]
+enum Op {
+    /// So many streams ask, of a tenant or an address.
+    Ask { streams: u8, who: u8 },
+    /// One of the streams that asked leaves.
+    Leave { which: prop::sample::Index },
+    /// The call in flight comes back.
+    Return(Outcome),
+    /// The host refuses the call.
+    Refuse,
+    /// Milliseconds go by.
+    Time(u16),
+    /// The host wakes the desk.
+    Wake,
+}
+
+#[derive(Debug, Clone)]
+enum Outcome {
+    /// The store decided, by these bits.
+    Good(u64),
+    /// Of the commands, by these bits: good, the script is missing, an error.
+    Mixed(u64),
+    NoScript,
+    /// An error of Redis to everything.
+    Error(&'static str),
+    /// No 200; whether the script ran nevertheless.
+    Status(Option<&'static [u8]>, bool),
+    /// Not an answer to that.
+    Garbage(Vec<u8>),
+    /// An answer too many.
+    TooMany,
+    /// An answer too few.
+    TooFew,
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    let errors = [
+        "READONLY You can't write against a read only replica.",
+        "OOM command not allowed",
+        "LOADING Redis is loading the dataset in memory",
+        "ERR something",
+    ];
+    let statuses: [Option<&'static [u8]>; 6] = [
+        None,
+        Some(b"503"),
+        Some(b"504"),
+        Some(b"401"),
+        Some(b"500"),
+        Some(b"404"),
+    ];
+    prop_oneof![
+        8 => any::<u64>().prop_map(Outcome::Good),
+        2 => any::<u64>().prop_map(Outcome::Mixed),
+        1 => Just(Outcome::NoScript),
+        1 => prop::sample::select(errors.to_vec()).prop_map(Outcome::Error),
+        2 => (prop::sample::select(statuses.to_vec()), any::<bool>())
+            .prop_map(|(status, ran)| Outcome::Status(status, ran)),
+        1 => prop::collection::vec(any::<u8>(), 0..30).prop_map(Outcome::Garbage),
+        1 => Just(Outcome::TooMany),
+        1 => Just(Outcome::TooFew),
+    ]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        6 => (prop_oneof![9 => 1_u8..5, 1 => 60_u8..90], any::<u8>())
+            .prop_map(|(streams, who)| Op::Ask { streams, who }),
+        3 => any::<prop::sample::Index>().prop_map(|which| Op::Leave { which }),
+        8 => outcome().prop_map(Op::Return),
+        1 => Just(Op::Refuse),
+        4 => prop_oneof![9 => 0_u16..15, 1 => 0_u16..2500].prop_map(Op::Time),
+        3 => Just(Op::Wake),
+    ]
+}
+
+/// One stream: it asks once.
+#[derive(Debug)]
+struct Stream {
+    asked: Millis,
+    left: bool,
+    answer: Option<Answer>,
+}
+
+/// What the store holds for one stream.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Held {
+    /// Points of its own buckets.
+    own: i32,
+    /// Points of its address, where that is asked apart.
+    address: i32,
+    /// That is the case.
+    apart: bool,
+    /// A call about it had no good answer though it was carried out: what it holds may stay.
+    in_doubt: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Broken {
+    No {
+        failures: u32,
+    },
+    Since(Millis),
+    Probing,
+    /// The probe said neither: the next call is one.
+    Due,
+}
+
+struct World {
+    desk: Desk<Fake>,
+    dialect: Dialect,
+    /// The host wakes the desk as it should, and takes answers at once.
+    prompt: bool,
+    now: Millis,
+    flight: Option<(Outgoing, Millis, Broken)>,
+    streams: BTreeMap<u32, Stream>,
+    held: BTreeMap<String, Held>,
+    failed_at_once: BTreeSet<u32>,
+    broken: Broken,
+    opened: i32,
+}
+
+impl World {
+    fn new(dialect: Dialect, topology: Topology, prompt: bool) -> Self {
+        Self {
+            desk: fake::desk(dialect, topology),
+            dialect,
+            prompt,
+            now: T0,
+            flight: None,
+            streams: BTreeMap::new(),
+            held: BTreeMap::new(),
+            failed_at_once: BTreeSet::new(),
+            broken: Broken::No { failures: 0 },
+            opened: 0,
+        }
+    }
+
+    fn play(&mut self, op: &Op) {
+        match op {
+            Op::Ask { streams, who } => (0..*streams).for_each(|_| self.ask(*who)),
+            Op::Leave { which } => {
+                let all: Vec<u32> = self.streams.keys().copied().collect();
+                if !all.is_empty() {
+                    let id = *which.get(&all);
+                    self.desk.left(id);
+                    let stream = self.streams.get_mut(&id).expect("it asked");
+                    stream.left |= stream.answer.is_none();
+                }
+            }
+            Op::Return(outcome) => self.come_back(outcome),
+            Op::Refuse => {
+                if let Some((out, ..)) = self.flight.take() {
+                    for (_, items) in fake::commands(&out.call) {
+                        self.doubt(&items);
+                    }
+                    let fault = StoreFault::Unreachable;
+                    self.desk.dispatch_failed(out.id, fault, self.now);
+                    self.failure();
+                }
+            }
+            Op::Time(ms) => {
+                let then = self.now.plus(Millis(u64::from(*ms)));
+                // The host gives a call up at its timeout.
+                while let Some((out, sent, _)) = &self.flight {
+                    let end = sent.plus(out.timeout);
+                    if end > then {
+                        break;
+                    }
+                    self.now = end;
+                    self.come_back(&Outcome::Status(Some(b"504"), ms % 2 == 0));
+                    self.settle();
+                }
+                self.now = then;
+            }
+            Op::Wake => self.wake(),
+        }
+        self.settle();
+    }
+
+    /// What a prompt host does at the end of each callback.
+    fn settle(&mut self) {
+        if self.prompt {
+            self.wake();
+            self.take();
+        }
+        for notice in self.desk.notices() {
+            match notice {
+                Notice::Opened { failures, .. } => {
+                    assert_eq!(failures, FAILURES);
+                    self.opened += 1;
+                }
+                Notice::Recovered => self.opened -= 1,
+                _ => {}
+            }
+        }
+        let open = !matches!(self.broken, Broken::No { .. });
+        assert_eq!(self.opened, i32::from(open), "a gauge of what is open");
+    }
+
+    fn ask(&mut self, who: u8) {
+        let id = u32::try_from(self.streams.len()).expect("few");
+        let name = format!("s{id}");
+        let tenant = ["t", "u", "v"][usize::from(who % 3)];
+        let ask = match who / 3 % 3 {
+            0 => fake::key(tenant, &name, None),
+            1 => fake::key(tenant, &name, Some(["i", "j"][usize::from(who / 9 % 2)])),
+            // An address is its own name: what it holds is told by that.
+            _ => fake::anonymous(&name),
+        };
+        let asked = self.desk.ask(id, ask, self.now);
+        let away = match self.broken {
+            Broken::Since(since) => self.now < since.plus(OPEN_FOR),
+            Broken::Probing => true,
+            Broken::No { .. } | Broken::Due => false,
+        };
+        let expected_fault = Asked::Failed(StoreFault::Breaker);
+        assert_eq!(asked == expected_fault, away, "{:?}", self.broken);
+        let mut stream = Stream {
+            asked: self.now,
+            left: false,
+            answer: None,
+        };
+        if let Asked::Failed(fault) = asked {
+            stream.answer = Some(Answer::Failed(fault));
+            self.failed_at_once.insert(id);
+        }
+        self.streams.insert(id, stream);
+    }
+
+    fn wake(&mut self) {
+        let out = self.desk.next_call(self.now);
+        if self.flight.is_some() {
+            assert_eq!(out, None, "one call is in flight at a time");
+        }
+        let Some(out) = out else {
+            return;
+        };
+        assert!(Millis(1) <= out.timeout && out.timeout <= TIMEOUT);
+        let before = self.broken;
+        match self.broken {
+            Broken::Since(since) => assert!(self.now >= since.plus(OPEN_FOR)),
+            Broken::Probing => panic!("a second probe"),
+            Broken::No { .. } | Broken::Due => {}
+        }
+        if !matches!(before, Broken::No { .. }) {
+            self.broken = Broken::Probing;
+        }
+        let items: usize = fake::commands(&out.call).iter().map(|c| c.1.len()).sum();
+        assert!((1..=MOST_ITEMS).contains(&items));
+        self.flight = Some((out, self.now, before));
+        assert_eq!(self.desk.next_call(self.now), None);
+    }
+
+    fn take(&mut self) {
+        while let Some((id, answer)) = self.desk.ready() {
+            let stream = self.streams.get_mut(&id).expect("it asked");
+            assert!(!stream.left, "{id} is gone");
+            assert_eq!(stream.answer, None, "{id} has its answer");
+            if self.prompt {
+                assert!(
+                    self.now.since(stream.asked) <= TIMEOUT,
+                    "{id} waited too long"
+                );
+            }
+            stream.answer = Some(answer);
+        }
+        assert!(!self.desk.has_ready());
+    }
+
+    /// What a call asks becomes true, and how the store says so.
+    fn carry_out(&mut self, items: &[String], bits: u64, known: bool) -> Vec<String> {
+        let mut words = Vec::new();
+        for (i, item) in items.iter().enumerate() {
+            let [step, tag, owner] = item
+                .split('|')
+                .collect::<Vec<_>>()
+                .try_into()
+                .expect("three");
+            let name = match owner.trim_end_matches("+ip") {
+                "-" => tag.trim_start_matches("ip="),
+                name => name,
+            };
+            let held = self.held.entry(name.to_owned()).or_default();
+            held.in_doubt |= !known;
+            let yes = bits >> (i % 64) & 3 != 0;
+            let word = match (step, yes) {
+                ("Whole" | "Owner", true) => {
+                    held.own += 1;
+                    "a"
+                }
+                ("Address", true) => {
+                    held.address += 1;
+                    held.apart = true;
+                    "p"
+                }
+                ("Undo", _) => {
+                    held.own -= 1;
+                    "d"
+                }
+                ("GiveBack", _) => {
+                    held.address -= 1;
+                    "d"
+                }
+                (_, false) if i % 2 == 0 => "b",
+                _ => "t",
+            };
+            assert!(held.own >= 0 && held.address >= 0, "{item} was not granted");
+            assert!(held.own <= 1 && held.address <= 1, "{item} was asked twice");
+            words.push(word.to_owned());
+        }
+        words
+    }
+
+    /// What a call asked has no good answer: a question's effect is unknown, an undo is dropped.
+    fn doubt(&mut self, items: &[String]) {
+        for item in items {
+            let [_, tag, owner] = item
+                .split('|')
+                .collect::<Vec<_>>()
+                .try_into()
+                .expect("three");
+            let name = match owner.trim_end_matches("+ip") {
+                "-" => tag.trim_start_matches("ip="),
+                name => name,
+            };
+            self.held.entry(name.to_owned()).or_default().in_doubt = true;
+        }
+    }
+
+    fn come_back(&mut self, outcome: &Outcome) {
+        let Some((out, _, before)) = self.flight.take() else {
+            return;
+        };
+        let commands = fake::commands(&out.call);
+        let error = |text: &str| Err(text.to_owned());
+        let loads = |verb: &str| verb == "EVAL";
+        let mut good = false;
+        let mut missing = false;
+        let mut bad = false;
+        let mut replies = Vec::new();
+        let mut reply = |world: &mut Self, verb: &str, items: &[String], kind: u64, bits: u64| {
+            let reply = match kind {
+                0 => {
+                    good = true;
+                    Ok(world.carry_out(items, bits, true))
+                }
+                1 if !loads(verb) => {
+                    missing = true;
+                    error(NOSCRIPT)
+                }
+                1 => {
+                    bad = true;
+                    world.doubt(items);
+                    error(NOSCRIPT)
+                }
+                _ => {
+                    bad = true;
+                    world.doubt(items);
+                    error("CLUSTERDOWN The cluster is down")
+                }
+            };
+            replies.push(reply);
+        };
+        let mut body = None;
+        let mut status: Option<&[u8]> = Some(b"200");
+        match outcome {
+            Outcome::Good(bits) => {
+                for (verb, items) in &commands {
+                    reply(self, verb, items, 0, *bits);
+                }
+            }
+            Outcome::Mixed(bits) => {
+                for (i, (verb, items)) in commands.iter().enumerate() {
+                    reply(self, verb, items, (bits >> (i % 32 * 2)) & 3, *bits);
+                }
+            }
+            Outcome::NoScript => {
+                for (verb, items) in &commands {
+                    reply(self, verb, items, 1, 0);
+                }
+            }
+            Outcome::Error(text) => {
+                bad = true;
+                for (_, items) in &commands {
+                    self.doubt(items);
+                    replies.push(error(text));
+                }
+            }
+            other => {
+                bad = true;
+                let mut words: Vec<Vec<String>> = Vec::new();
+                for (_, items) in &commands {
+                    self.doubt(items);
+                    if !matches!(other, Outcome::Status(_, false)) {
+                        words.push(self.carry_out(items, u64::MAX, false));
+                    }
+                }
+                match other {
+                    Outcome::Status(code, _) => status = *code,
+                    Outcome::Garbage(bytes) => body = Some(bytes.clone()),
+                    Outcome::TooMany => words.iter_mut().for_each(|w| w.push("a".to_owned())),
+                    _ => words.iter_mut().for_each(|w| drop(w.pop())),
+                }
+                replies = words.into_iter().map(Ok).collect();
+            }
+        }
+        let body = body.unwrap_or_else(|| match (self.dialect, replies.as_slice()) {
+            (Dialect::Webdis, []) => b"upstream request timeout".to_vec(),
+            _ => fake::answer(self.dialect, &replies),
+        });
+        let raw = Raw {
+            status,
+            body: &body,
+        };
+        self.desk.returned(out.id, raw, self.now);
+        match (good, bad, missing) {
+            (true, ..) => self.broken = Broken::No { failures: 0 },
+            (false, true, _) => self.failure(),
+            _ if matches!(before, Broken::No { .. }) => {}
+            _ => self.broken = Broken::Due,
+        }
+    }
+
+    fn failure(&mut self) {
+        self.broken = match self.broken {
+            Broken::No { failures } if failures + 1 < FAILURES => Broken::No {
+                failures: failures + 1,
+            },
+            _ => Broken::Since(self.now),
+        };
+    }
+
+    /// The store is well, and everything is over.
+    fn end(&mut self) {
+        self.play(&Op::Time(5000));
+        let calls = self.streams.len() + 10;
+        for _ in 0..calls {
+            self.wake();
+            self.take();
+            self.come_back(&Outcome::Good(u64::MAX));
+            self.settle();
+        }
+        self.take();
+        self.wake();
+        assert!(self.flight.is_none(), "it comes to an end");
+        // Everything flows again.
+        let id = u32::try_from(self.streams.len()).expect("few");
+        self.ask(0);
+        self.wake();
+        self.come_back(&Outcome::Good(u64::MAX));
+        self.take();
+        let answer = self.streams[&id].answer.clone();
+        assert!(matches!(
+            answer,
+            Some(Answer::Decided(Verdict::Allowed(_), _))
+        ));
+
+        for (id, stream) in &self.streams {
+            assert_eq!(
+                stream.answer.is_some(),
+                !stream.left,
+                "{id} gets an answer unless it left: {stream:?}"
+            );
+            let held = self
+                .held
+                .get(&format!("s{id}"))
+                .copied()
+                .unwrap_or_default();
+            if self.failed_at_once.contains(id) {
+                assert_eq!(held, Held::default(), "{id} was not asked");
+            }
+            if held.in_doubt {
+                continue;
+            }
+            let allowed = matches!(stream.answer, Some(Answer::Decided(Verdict::Allowed(_), _)));
+            assert_eq!(held.own, i32::from(allowed), "{id}: {stream:?} {held:?}");
+            let address = i32::from(allowed && held.apart);
+            assert_eq!(held.address, address, "{id}: {stream:?} {held:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn every_story_ends_well(
+        upstash in any::<bool>(),
+        cluster in any::<bool>(),
+        prompt in any::<bool>(),
+        ops in prop::collection::vec(op(), 1..60),
+    ) {
+        let dialect = if upstash { Dialect::Upstash } else { Dialect::Webdis };
+        let topology = if cluster { Topology::Cluster } else { Topology::Standalone };
+        let mut world = World::new(dialect, topology, prompt);
+        for op in &ops {
+            world.play(op);
+        }
+        world.end();
+    }
+}
