@@ -222,7 +222,6 @@ async fn outages_under_load() -> Outcome {
     Ok(())
 }
 
-/// Nobody is told of a failure by being kept waiting: the whole outage is over before any of its answers would be.
 #[tokio::test]
 async fn the_first_request_of_an_outage_waits_for_the_timeout_only() -> Outcome {
     let redis = Redis::start().await;
