@@ -1,21 +1,23 @@
 # The one entry for people and CI. Every target installs what it misses and says what it does.
 #   make run [PORT=10000] [ADMIN_PORT=9901] [API_PORT=10001]
+#   make run-redis [PORT=10000] [ADMIN_PORT=9901] [API_PORT=10001] [REDIS_PORT=6379] [WEBDIS_PORT=7379]
+#                  [REDIS=host:port: one that runs] [WEBDIS_URL=http://host:port: one that runs]
 #   make bench [QUICK=1] [ROUNDS=10] [SECONDS=2] [KEYS=1000000] [RATE=] [REPORT=bench/report.md]
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test lint bench fuzz
+.PHONY: help setup build run run-redis test lint bench fuzz
 
 # Variables of the command line (make run PORT=12000) reach the scripts through the environment.
-export PORT ADMIN_PORT API_PORT QUICK ROUNDS KEYS RATE REPORT
+export PORT ADMIN_PORT API_PORT REDIS_PORT WEBDIS_PORT REDIS WEBDIS_URL QUICK ROUNDS KEYS RATE REPORT
 
 help: ## list the commands
 	@echo "Tollgate: cost-weighted quotas and a penalty box for Envoy"
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: ## install what is missing: Rust, its wasm32-wasip1 target, Envoy (into .tools)
-	@scripts/setup.sh rust envoy
+setup: ## install what is missing: Rust, its wasm32-wasip1 target, Envoy (into .tools), Redis and Webdis
+	@scripts/setup.sh rust envoy redis
 
 build: ## build the filter: dist/tollgate.wasm
 	@scripts/setup.sh rust
@@ -26,8 +28,13 @@ run: ## start Envoy with the filter and a demo API on port 10000 (PORT=, ADMIN_P
 	@scripts/build.sh
 	@scripts/run.sh
 
+run-redis: ## the same on Redis, behind Webdis: both are started and stopped with it (REDIS_PORT=, WEBDIS_PORT=)
+	@scripts/setup.sh rust envoy $(if $(WEBDIS_URL),,redis)
+	@scripts/build.sh
+	@scripts/run-redis.sh
+
 test: ## build, then run every test
-	@scripts/setup.sh rust envoy
+	@scripts/setup.sh rust envoy redis
 	@scripts/build.sh
 	@scripts/test.sh
 

@@ -2,34 +2,19 @@
 # Starts Envoy with the filter and a demo API behind it, in the foreground, and says what to try.
 #   PORT, ADMIN_PORT, API_PORT   instead of 10000, 9901 and 10001
 #   ENVOY_CONFIG                 another bootstrap than envoy/envoy.yaml
+#   TRY_ALSO                     a file with more to try
 # Expects dist/tollgate.wasm and Envoy: `make run` sees to both.
 
 # shellcheck source=scripts/env.sh
 source "$(dirname "$0")/env.sh"
+# shellcheck source=scripts/ports.sh
+source scripts/ports.sh
 
 PORT="${PORT:-10000}"
 ADMIN_PORT="${ADMIN_PORT:-9901}"
 CONFIG="${ENVOY_CONFIG:-envoy/envoy.yaml}"
 RUN_DIR=.tools/run/$PORT
 LOG=$RUN_DIR/envoy.log
-
-# port_is_free PORT: nobody listens there. (Envoy itself would share a port with another Envoy.)
-port_is_free() {
-    python3 - "$1" 2>/dev/null <<'PY'
-import socket, sys
-with socket.socket() as s:
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    s.bind(("127.0.0.1", int(sys.argv[1])))
-    s.listen(1)
-PY
-}
-
-need_port() {
-    if ! [[ "$2" =~ ^[0-9]{1,5}$ ]] || [ "$2" -lt 1 ] || [ "$2" -gt 65535 ]; then
-        die "$1 is '$2', which is no port"
-    fi
-    port_is_free "$2" || die "port $2 is taken" "choose another one: make run $1=$(($2 + 2000 > 65535 ? 12000 : $2 + 2000))"
-}
 
 need_port PORT "$PORT"
 need_port ADMIN_PORT "$ADMIN_PORT"
@@ -38,10 +23,7 @@ if [ -n "${API_PORT:-}" ]; then
     need_port API_PORT "$API_PORT"
 else
     # Nobody but Envoy itself talks to the demo API: any port will do.
-    API_PORT=10001
-    while [ "$API_PORT" = "$PORT" ] || [ "$API_PORT" = "$ADMIN_PORT" ] || ! port_is_free "$API_PORT"; do
-        API_PORT=$((API_PORT + 1))
-    done
+    API_PORT=$(next_port 10001 "$PORT" "$ADMIN_PORT")
 fi
 [ -f dist/tollgate.wasm ] || die "there is no dist/tollgate.wasm" "run: make build"
 [ -x "$TOLLGATE_ENVOY" ] || die "there is no Envoy at $TOLLGATE_ENVOY" "run: make setup"
@@ -106,7 +88,9 @@ Tollgate is ready on http://127.0.0.1:$PORT (Ctrl-C ends it). In another termina
 
   # the metrics
   curl -s http://127.0.0.1:$ADMIN_PORT/stats/prometheus | grep '^tollgate_'
-
+${TRY_ALSO:+
+$(cat "$TRY_ALSO")
+}
 The access log, one line a request:
 
 EOT

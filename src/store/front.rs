@@ -112,6 +112,9 @@ impl StoreFault {
             "OOM" => Self::Oom,
             "CROSSSLOT" => Self::CrossSlot,
             "NOAUTH" | "NOPERM" | "WRONGPASS" => Self::NoAuth,
+            // To a stranger Redis refuses a long command before it reads it, by
+            // `ERR Protocol error: unauthenticated multibulk length` (or `bulk length`).
+            _ if error.contains("unauthenticated") => Self::NoAuth,
             _ => Self::Script,
         }
     }

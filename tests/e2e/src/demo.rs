@@ -25,24 +25,48 @@ impl Demo {
     ///
     /// When it does not start.
     pub async fn start() -> Self {
-        // All are held until all are known, so that they differ.
-        let free = [(); 3].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
-        let [port, admin, api] = free.map(|listener| listener.local_addr().unwrap());
+        let [port, admin, api] = free();
+        let ports = [("PORT", port), ("ADMIN_PORT", admin), ("API_PORT", api)];
+        Self::run("scripts/run.sh", &ports).await
+    }
+
+    /// Starts what `make run-redis` does, and tells where its Redis and its Webdis listen.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub async fn start_with_redis() -> (Self, [SocketAddr; 2]) {
+        let [port, admin, api, redis, webdis] = free();
+        let ports = [
+            ("PORT", port),
+            ("ADMIN_PORT", admin),
+            ("API_PORT", api),
+            ("REDIS_PORT", redis),
+            ("WEBDIS_PORT", webdis),
+        ];
+        let demo = Self::run("scripts/run-redis.sh", &ports).await;
+        (demo, [redis, webdis])
+    }
+
+    async fn run(script: &str, ports: &[(&str, SocketAddr)]) -> Self {
+        let port_of = |name: &str| ports.iter().find(|(n, _)| *n == name).unwrap().1;
+        let (port, admin) = (port_of("PORT"), port_of("ADMIN_PORT"));
+        let variables = ports
+            .iter()
+            .map(|(name, at)| (*name, at.port().to_string()));
         let mut script = Command::new("bash")
-            .args(["-c", "scripts/run.sh & read -r _; kill -TERM $!; wait $!"])
+            .args([
+                "-c",
+                &format!("{script} & read -r _; kill -TERM $!; wait $!"),
+            ])
             .current_dir(repository())
-            .env("PORT", port.port().to_string())
-            .env("ADMIN_PORT", admin.port().to_string())
-            .env("API_PORT", api.port().to_string())
+            .envs(variables)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
         eventually("the demo is ready", Duration::from_secs(60), async || {
-            assert!(
-                script.try_wait().unwrap().is_none(),
-                "scripts/run.sh has ended"
-            );
+            assert!(script.try_wait().unwrap().is_none(), "the script has ended");
             let ready = Ask::new(admin, Method::GET, "/ready")
                 .try_send()
                 .await
@@ -71,4 +95,10 @@ impl Drop for Demo {
         drop(self.script.stdin.take());
         let _ = self.script.wait();
     }
+}
+
+/// Free ports. All are held until all are known, so that they differ.
+fn free<const N: usize>() -> [SocketAddr; N] {
+    let free = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    free.map(|listener| listener.local_addr().unwrap())
 }

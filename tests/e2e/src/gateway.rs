@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use crate::admin::{Admin, Memory};
 use crate::ask::Ask;
 use crate::bootstrap::{LISTENER, bootstrap, move_listeners_out};
+use crate::clock;
 use crate::eventually::{PATIENCE, eventually};
 use crate::grpc::GrpcClient;
 use crate::logs::LogLine;
@@ -80,8 +81,12 @@ impl Gateway {
         let file = files.path().join("envoy.json");
         std::fs::write(&file, config.to_string()).expect("a file written");
 
+        let clock = match setup.clock_ahead {
+            0 => Vec::new(),
+            seconds => clock::ahead(seconds, files.path()),
+        };
         let (process, admin) =
-            Process::start(&file, setup.workers, &setup.log_level, files.path()).await?;
+            Process::start(&file, setup.workers, &setup.log_level, &clock, files.path()).await?;
         let address = admin.listener(LISTENER).await;
         Ok(Self {
             process: Mutex::new(process),
@@ -254,6 +259,11 @@ impl Gateway {
     /// Envoy's memory now.
     pub async fn memory(&self) -> Memory {
         self.admin.memory().await
+    }
+
+    /// Where Envoy's admin interface listens.
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin.0
     }
 
     /// What any page of Envoy's admin interface says.

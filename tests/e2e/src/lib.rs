@@ -1,7 +1,7 @@
 //! Tollgate on a real Envoy: everything a story needs.
 //!
 //! Owns: an Envoy of one's own for each test ([`Gateway`], made from a [`Setup`]), the API behind it
-//! ([`Upstream`]), clients polite ([`Ask`]), hostile ([`RawConnection`]), gRPC ([`GrpcClient`]) and many
+//! ([`Upstream`]), a store for it ([`Redis`] behind [`Webdis`], [`RestFront`] or [`Faulty`]), clients polite ([`Ask`]), hostile ([`RawConnection`]), gRPC ([`GrpcClient`]) and many
 //! ([`Volley`]), and a look at what Envoy says of itself ([`Stats`], [`LogLine`]). Must not: know Tollgate's
 //! rules. A story states what it expects.
 //!
@@ -25,19 +25,27 @@ mod admin;
 mod answer;
 mod ask;
 mod bootstrap;
+mod clock;
 mod demo;
 mod eventually;
+mod faulty;
 mod gateway;
 mod grpc;
 mod logs;
 mod places;
+mod ports;
 mod process;
 mod raw;
+mod redis_server;
 mod reply;
+mod rest_front;
+mod server;
 mod setup;
 mod stats;
+mod tied;
 mod upstream;
 mod volley;
+mod webdis;
 
 pub use admin::Memory;
 pub use answer::{Answer, Gate};
@@ -45,14 +53,18 @@ pub use ask::Ask;
 pub use bootstrap::wasm_filter;
 pub use demo::Demo;
 pub use eventually::eventually;
+pub use faulty::{Fault, Faulty};
 pub use gateway::{Gateway, Refused};
 pub use grpc::{GrpcClient, frame};
 pub use logs::LogLine;
 pub use places::{envoy_binary, filter_wasm, repository};
 pub use process::BootFailure;
 pub use raw::RawConnection;
+pub use redis_server::{Key, Redis};
 pub use reply::{NoAnswer, Reply};
+pub use rest_front::RestFront;
 pub use setup::{Configuration, Setup};
 pub use stats::{Sample, Stats};
 pub use upstream::{Received, Upstream};
 pub use volley::{Shot, Volley};
+pub use webdis::Webdis;

@@ -1,16 +1,16 @@
-//! The Envoy process. Owns starting it, waiting until it is ready, its log, and its end: it ends with the test, also
-//! when the test is killed. Must not know what is configured.
+//! The Envoy process. Owns starting it, waiting until it is ready, and its log. Must not know what is configured.
 
 use std::fmt;
 use std::fs::{File, read_to_string};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::admin::Admin;
 use crate::eventually::PATIENCE;
 use crate::places::envoy_binary;
+use crate::tied::Tied;
 
 /// Envoy did not start.
 pub struct BootFailure {
@@ -37,8 +37,7 @@ impl std::error::Error for BootFailure {}
 
 #[derive(Debug)]
 pub(crate) struct Process {
-    envoy: Child,
-    watchdog: Child,
+    envoy: Tied,
     log: PathBuf,
 }
 
@@ -48,12 +47,15 @@ impl Process {
         bootstrap: &Path,
         workers: u32,
         log_level: &str,
+        environment: &[(String, String)],
         directory: &Path,
     ) -> Result<(Self, Admin), BootFailure> {
         let log = directory.join("envoy.log");
         let admin_address = directory.join("admin.address");
         let output = File::create(&log).expect("a log file");
-        let envoy = Command::new(envoy_binary())
+        let mut command = Command::new(envoy_binary());
+        command
+            .envs(environment.iter().cloned())
             .arg("--config-path")
             .arg(bootstrap)
             .arg("--admin-address-path")
@@ -75,15 +77,9 @@ impl Process {
             ])
             .stdin(Stdio::null())
             .stdout(output.try_clone().expect("the log file again"))
-            .stderr(output)
-            .spawn()
-            .expect("Envoy can be run");
-        let watchdog = watchdog(envoy.id());
-        let mut process = Self {
-            envoy,
-            watchdog,
-            log,
-        };
+            .stderr(output);
+        let envoy = Tied::start(&mut command);
+        let mut process = Self { envoy, log };
         match process.wait_until_ready(&admin_address).await {
             Ok(admin) => Ok((process, admin)),
             Err(reason) => Err(BootFailure {
@@ -97,7 +93,7 @@ impl Process {
         let start = Instant::now();
         let mut admin = None;
         loop {
-            if let Some(status) = self.envoy.try_wait().expect("the state of Envoy") {
+            if let Some(status) = self.envoy.ended() {
                 return Err(format!("it ended with {status}"));
             }
             admin = admin.or_else(|| {
@@ -124,27 +120,6 @@ impl Process {
     }
 
     pub(crate) fn is_alive(&mut self) -> bool {
-        matches!(self.envoy.try_wait(), Ok(None))
+        self.envoy.ended().is_none()
     }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // The watchdog first: it must not outlive the process it would kill.
-        for child in [&mut self.watchdog, &mut self.envoy] {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-/// A shell that kills `pid` when this process ends in whatever way, for then the pipe it reads from closes.
-fn watchdog(pid: u32) -> Child {
-    Command::new("/bin/sh")
-        .args(["-c", "read -r _; kill -9 \"$0\"", &pid.to_string()])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("a shell can be run")
 }

@@ -48,6 +48,9 @@ pub(crate) fn parse(yaml: &str) -> Value {
     serde_yaml_ng::from_str(yaml).unwrap_or_else(|error| panic!("{error} in:\n{yaml}"))
 }
 
+/// The cluster that [`Setup::front`] makes.
+const FRONT: &str = "redis-front";
+
 #[derive(Debug, Clone)]
 pub(crate) enum Filter {
     Shipped,
@@ -76,6 +79,7 @@ pub struct Setup {
     pub(crate) hcm: Vec<Tweak>,
     pub(crate) tweaks: Vec<Tweak>,
     pub(crate) log_level: String,
+    pub(crate) clock_ahead: i64,
 }
 
 impl Setup {
@@ -94,6 +98,7 @@ impl Setup {
             hcm: Vec::new(),
             tweaks: Vec::new(),
             log_level: "info".to_owned(),
+            clock_ahead: 0,
         }
     }
 
@@ -140,6 +145,17 @@ impl Setup {
     /// With a further cluster, for the filter's own calls.
     pub fn cluster(mut self, name: &str, address: SocketAddr) -> Self {
         self.clusters.push((name.to_owned(), address));
+        self
+    }
+
+    /// With a front of Redis as cluster `redis-front`.
+    pub fn front(self, address: SocketAddr) -> Self {
+        self.cluster(FRONT, address)
+    }
+
+    /// With a clock that is ahead by these seconds, for the whole Envoy. Redis and the test keep the right time.
+    pub fn clock_ahead(mut self, seconds: i64) -> Self {
+        self.clock_ahead = seconds;
         self
     }
 

@@ -11,16 +11,12 @@ use http::{HeaderMap, Method, Request, Response, Version};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use crate::answer::Answer;
 use crate::eventually::PATIENCE;
+use crate::server::{Broken, Server};
 
 /// A request as the upstream got it.
 #[derive(Debug, Clone)]
@@ -61,33 +57,27 @@ struct State {
 
 /// The running server; it ends when this is dropped.
 pub struct Upstream {
-    address: SocketAddr,
     state: Arc<State>,
-    server: AbortHandle,
+    server: Server,
 }
 
 impl Upstream {
     /// Starts it on a free port of 127.0.0.1; it answers [`Answer::ok`] until told otherwise.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("its address");
         let state = Arc::new(State {
             responder: Mutex::new(Arc::new(|_| Answer::ok())),
             requests: Mutex::default(),
             count: watch::Sender::new(0),
             flight: Mutex::default(),
         });
-        let server = tokio::spawn(serve(listener, Arc::clone(&state))).abort_handle();
-        Self {
-            address,
-            state,
-            server,
-        }
+        let shared = Arc::clone(&state);
+        let server = Server::start(move |request| handle(request, Arc::clone(&shared))).await;
+        Self { state, server }
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// Answers every request like this from now on.
@@ -141,36 +131,6 @@ impl Upstream {
     }
 }
 
-impl Drop for Upstream {
-    fn drop(&mut self) {
-        self.server.abort();
-    }
-}
-
-async fn serve(listener: TcpListener, state: Arc<State>) {
-    // Ends its connections with it, so that a dropped upstream is gone at once.
-    let mut connections = JoinSet::new();
-    loop {
-        let stream = tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                Err(_) => continue,
-            },
-            Some(_) = connections.join_next() => continue,
-        };
-        let _ = stream.set_nodelay(true);
-        let state = Arc::clone(&state);
-        connections.spawn(async move {
-            let service = service_fn(move |request| handle(request, Arc::clone(&state)));
-            let builder = auto::Builder::new(TokioExecutor::new());
-            // A connection that breaks is the other side's affair.
-            let _ = builder
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
-    }
-}
-
 /// Counts a request as in flight for as long as it lives: also when the gateway goes away.
 struct Flight(Arc<State>);
 
@@ -192,7 +152,7 @@ impl Drop for Flight {
 async fn handle(
     request: Request<Incoming>,
     state: Arc<State>,
-) -> Result<Response<BoxBody<Bytes, Infallible>>, Box<dyn std::error::Error + Send + Sync>> {
+) -> Result<Response<BoxBody<Bytes, Infallible>>, Broken> {
     let flight = Flight::start(&state);
     let (parts, body) = request.into_parts();
     let received = Received {

@@ -40,6 +40,8 @@ pub struct Shot {
 pub struct Volley {
     /// Every request, in the order given.
     pub shots: Vec<Shot>,
+    /// When it began.
+    pub started: Instant,
     /// From the first request to the last answer.
     pub took: Duration,
 }
@@ -59,6 +61,7 @@ impl Volley {
         let Some(first) = asks.first() else {
             return Self {
                 shots: Vec::new(),
+                started: Instant::now(),
                 took: Duration::ZERO,
             };
         };
@@ -106,6 +109,7 @@ impl Volley {
         let mut shots = std::mem::take(&mut *magazine.shots.lock().unwrap());
         shots.sort_by_key(|shot| shot.index);
         Self {
+            started: magazine.start,
             took: magazine.start.elapsed(),
             shots,
         }
