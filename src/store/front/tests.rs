@@ -230,6 +230,14 @@ fn errors_of_redis_through_webdis() {
             StoreFault::NoAuth,
         ),
         (
+            r#"{"EVALSHA":[false,"ERR Protocol error: unauthenticated multibulk length"]}"#,
+            StoreFault::NoAuth,
+        ),
+        (
+            r#"{"EVALSHA":[false,"ERR The user executing the script can't run this command or subcommand script: 2ae75f5684d0a0231d543c10c4fa30643a269a87, on @user_script:147."]}"#,
+            StoreFault::NoAuth,
+        ),
+        (
             r#"{"EVAL":[false,"CROSSSLOT Keys in request don't hash to the same slot"]}"#,
             StoreFault::CrossSlot,
         ),
