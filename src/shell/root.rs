@@ -1,6 +1,6 @@
 //! The configuration's life on the proxy, and what all its requests share.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 
 use fastrand::Rng;
@@ -34,6 +34,8 @@ pub(super) struct Shared {
     local: RefCell<Local<SharedMemory>>,
     /// The store behind a front, where there is one.
     pub(super) remote: Option<Remote>,
+    /// How far the store's clock is ahead, in milliseconds.
+    store_ahead: Cell<i64>,
     gauges: Gauges,
     random: RefCell<Rng>,
     passes: RefCell<Passes>,
@@ -51,6 +53,7 @@ impl Shared {
             rules,
             local: RefCell::new(Local::open(SharedMemory, memory, PAGE_SIZE, secret)),
             remote,
+            store_ahead: Cell::new(0),
             gauges: Gauges::default(),
             random: RefCell::new(Rng::with_seed(host::random())),
             passes: RefCell::default(),
@@ -88,8 +91,11 @@ impl Shared {
             (Question::Decide(ask), Some(remote)) => {
                 if let Some(known) = local.recall(ask, now) {
                     if known.fresh || remote.is_failing() {
-                        let verdict = Verdict::Boxed(known.boxed);
-                        return Some(decided((verdict, Toll::default())));
+                        let mut boxed = known.boxed;
+                        boxed.lockout.until = self.by_store(boxed.lockout.until);
+                        let verdict = Verdict::Boxed(boxed);
+                        let at = self.by_store(now);
+                        return Some(Event::Decided(verdict, Toll::default(), at));
                     }
                     life.doubts_box.set(true);
                 }
@@ -116,6 +122,8 @@ impl Shared {
             Answer::Failed(_) => return Event::StoreFailed(now),
             Answer::Decided(verdict, at) => (verdict, at),
         };
+        let ahead = i128::from(at.0) - i128::from(now.0);
+        self.store_ahead.set(i64::try_from(ahead).unwrap_or(0));
         let local = self.local.borrow();
         let toll = match (&verdict, ask) {
             (Verdict::Boxed(boxed), Some(ask)) => {
@@ -130,6 +138,12 @@ impl Shared {
             _ => Toll::default(),
         };
         Event::Decided(verdict, toll, at)
+    }
+
+    /// A time of this node's as the store's clock has it, so that a box is told to end at the same time
+    /// by every node.
+    fn by_store(&self, at: Millis) -> Millis {
+        Millis(at.0.saturating_add_signed(self.store_ahead.get()))
     }
 
     /// Counts.

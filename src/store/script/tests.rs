@@ -1,1 +1,252 @@
+use std::rc::Rc;
 
+use proptest::prelude::*;
+use tollgate_config::Millis;
+
+use super::{Clock, Decision, Item, Script, Step};
+use crate::client_ip::Address;
+use crate::identity::Id;
+use crate::limit::decision::Strictness;
+use crate::limit::penalty::Terms;
+use crate::store::{Ask, BoxTerms, Subject};
+use crate::testing::meter;
+use crate::verdict::{Policy, Verdict};
+
+fn ask(tenant: &str, key: &str, ip: Option<&str>) -> Ask {
+    Ask {
+        subject: Subject::Key {
+            tenant: Id::of(tenant.as_bytes()),
+            key: Id::of(key.as_bytes()),
+            tenant_meter: meter(3000, 60, 3000),
+            key_meter: meter(1500, 60, 1500),
+            ip: ip.map(|ip| (Address::Ip(ip.parse().unwrap()), meter(600, 60, 600))),
+        },
+        cost: 10,
+        shadow: false,
+        grace: Millis(1000),
+        penalty: BoxTerms {
+            terms: Terms {
+                strikes: 20,
+                within: Millis(60_000),
+                offense_memory: Millis(86_400_000),
+                levels: [Millis(300_000), Millis(3_600_000), Millis(86_400_000)],
+                max_level: 3,
+            },
+            strictness: Strictness::Enforced,
+        },
+    }
+}
+
+fn item(ask: Ask, step: Step) -> Item {
+    Item {
+        ask: Rc::new(ask),
+        step,
+    }
+}
+
+fn script() -> Script {
+    Script {
+        key_prefix: "p:".to_owned(),
+        clock: Clock::Store,
+    }
+}
+
+fn arguments(items: &[Item]) -> Vec<String> {
+    script().call(items, Millis(5)).split_off(2)
+}
+
+#[test]
+fn a_call_names_keys_and_terms_once() {
+    let items = [
+        item(ask("acme", "a", None), Step::Whole),
+        item(ask("acme", "b", None), Step::Whole),
+        item(ask("acme", "a", None), Step::Whole),
+    ];
+    let terms = "1000 20 60000 86400000 300000 3600000 86400000 3 1 40 1500 1 20 3000 0 0 0";
+    assert_eq!(
+        arguments(&items),
+        [
+            "9",
+            "p:rl:{t:acme}:tb:a",
+            "p:rl:{t:acme}:tb",
+            "p:pb:{t:acme}:box:a",
+            "p:pb:{t:acme}:strikes:a",
+            "p:pb:{t:acme}:off:a",
+            "p:rl:{t:acme}:tb:b",
+            "p:pb:{t:acme}:box:b",
+            "p:pb:{t:acme}:strikes:b",
+            "p:pb:{t:acme}:off:b",
+            "1",
+            "store",
+            "5",
+            "1",
+            terms,
+            "0 1 10 10 1 1 2 0 1 3 4 5",
+            "0 1 10 10 1 6 2 0 6 7 8 9",
+            "0 1 10 10 1 1 2 0 1 3 4 5",
+        ]
+    );
+}
+
+#[test]
+fn a_step_names_the_keys_of_its_tag_only() {
+    let whole = ask("acme", "a", Some("192.0.2.1"));
+    let keys = |step| {
+        let item = item(whole.clone(), step);
+        let tag = format!("{{{}}}", item.tag());
+        let arguments = arguments(&[item]);
+        let count: usize = arguments[0].parse().unwrap();
+        (arguments[1..=count].to_vec(), tag)
+    };
+    for step in [Step::Address, Step::Owner, Step::GiveBack] {
+        let (keys, tag) = keys(step);
+        assert!(!keys.is_empty());
+        for key in keys {
+            assert!(key.contains(&tag), "{step:?} {key}");
+        }
+    }
+    assert_eq!(keys(Step::Address).0, ["p:rl:{ip:192.0.2.1}:tb"]);
+    assert_eq!(keys(Step::Whole).0.len(), 6);
+}
+
+#[test]
+fn shadow_and_watched_boxes_are_apart() {
+    let keys = |shadow, strictness| {
+        let mut ask = ask("t", "k", None);
+        ask.shadow = shadow;
+        ask.penalty.strictness = strictness;
+        let arguments = arguments(&[item(ask, Step::Whole)]);
+        let count: usize = arguments[0].parse().unwrap();
+        arguments[1..=count].join(" ")
+    };
+    assert_eq!(
+        keys(true, Strictness::Enforced),
+        "p:sh:rl:{t:t}:tb:k p:sh:rl:{t:t}:tb p:sh:pb:{t:t}:box:k p:sh:pb:{t:t}:strikes:k p:sh:pb:{t:t}:off:k"
+    );
+    assert_eq!(
+        keys(false, Strictness::Watched),
+        "p:rl:{t:t}:tb:k p:rl:{t:t}:tb p:sh:rl:{t:t}:tb:k p:sh:pb:{t:t}:box:k p:sh:pb:{t:t}:strikes:k p:sh:pb:{t:t}:off:k"
+    );
+    assert_eq!(
+        keys(false, Strictness::Off),
+        "p:rl:{t:t}:tb:k p:rl:{t:t}:tb"
+    );
+}
+
+#[test]
+fn an_address_that_is_none_is_in_keys_by_its_hash() {
+    let mut anonymous = ask("", "", None);
+    anonymous.subject = Subject::Anonymous {
+        address: Address::Other(b"in{tern}al/../x".to_vec()),
+        meter: meter(60, 60, 60),
+        ip_meter: None,
+    };
+    let item = item(anonymous, Step::Whole);
+    let name = item.tag();
+    assert_eq!(name.len(), "ip:".len() + 43, "{name}");
+    assert!(
+        name.bytes()
+            .skip(3)
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    );
+    assert_eq!(
+        arguments(&[item])[1],
+        format!("p:rl:{{{name}}}:an").as_str()
+    );
+}
+
+fn read(step: Step, line: &str) -> Option<Decision> {
+    let items = [item(ask("acme", "a", Some("192.0.2.1")), step)];
+    let reply = ["tollgate 1".to_owned(), line.to_owned()];
+    let mut answers = script().answers(&items, &reply)?;
+    Some(answers.decisions.remove(0))
+}
+
+#[test]
+fn answers_are_verdicts_with_standings() {
+    // Of 1500 points of 40 units, 400 units are spent: 10 points, which refill in 400 ms.
+    let Some(Decision::Verdict(Verdict::Allowed(standings))) = read(Step::Whole, "a 7 400 200 0")
+    else {
+        panic!("not allowed");
+    };
+    let seen: Vec<_> = standings
+        .iter()
+        .map(|s| (s.policy, s.remaining, s.reset.0))
+        .collect();
+    let expected = [
+        (Policy::Key, 1490, 400),
+        (Policy::Tenant, 2990, 200),
+        (Policy::Ip, 600, 0),
+    ];
+    assert_eq!(seen, expected);
+    let Some(Decision::Verdict(Verdict::Boxed(boxed))) = read(Step::Whole, "b 7 2 9 1") else {
+        panic!("not boxed");
+    };
+    assert_eq!(
+        (boxed.lockout.level, boxed.lockout.until, boxed.tripped),
+        (2, Millis(9), true)
+    );
+}
+
+#[test]
+fn what_the_script_never_says_is_no_answer() {
+    for line in [
+        "",
+        "a",
+        "a x",
+        "a 7",
+        "a 7 1 2",
+        "a 7 1 2 3 4",
+        "a 7 -1 2 3",
+        "a 7 1 2 9007199254740993",
+        "a -7 1 2 3",
+        "A 7 1 2 3",
+        "ab 7 1 2 3",
+        "a 7  1 2 3",
+        "a 7 1.5 2 3",
+        "a 7 1e3 2 3",
+        "b 7 0 9 0",
+        "b 7 4 9 0",
+        "b 7 1 7 0",
+        "b 7 1 6 0",
+        "t 7 1 0 1 0 -1 0 3 0 0",
+        "t 7 1 5 1 0 -1 5 -3 0 0",
+        "i 7 1 0 0",
+        "p 7 1",
+        "d 7",
+    ] {
+        assert_eq!(read(Step::Whole, line), None, "{line}");
+    }
+    assert!(read(Step::Address, "p 7 1").is_some());
+    assert!(read(Step::GiveBack, "d 7").is_some());
+    assert_eq!(read(Step::GiveBack, "a 7 1 2 3"), None);
+    assert_eq!(read(Step::Address, "a 7 1 2 3"), None);
+    // Another number of lines, or another greeting.
+    let items = [item(ask("acme", "a", None), Step::Whole)];
+    let reply = |lines: &[&str]| -> Vec<String> { lines.iter().map(|&l| l.to_owned()).collect() };
+    for lines in [
+        &[][..],
+        &["tollgate 1"],
+        &["tollgate 2", "a 7 1 2 -1"],
+        &["tollgate 1", "a 7 1 2 -1", "a 7 1 2 -1"],
+    ] {
+        assert_eq!(script().answers(&items, &reply(lines)), None, "{lines:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_reply_makes_it_panic(
+        lines in prop::collection::vec("([atbipd] )?(-?[0-9]{1,20} ?){0,12}|.*", 0..4), step in 0..5_usize,
+    ) {
+        let step = [Step::Whole, Step::Address, Step::Owner, Step::GiveBack, Step::Undo][step];
+        let items: Vec<Item> = lines.iter().skip(1).map(|_| item(ask("a", "b", Some("::1")), step)).collect();
+        let mut reply = lines.clone();
+        if let Some(first) = reply.first_mut() {
+            "tollgate 1".clone_into(first);
+        }
+        if let Some(answers) = script().answers(&items, &reply) {
+            prop_assert_eq!(answers.decisions.len(), items.len());
+        }
+    }
+}
