@@ -153,8 +153,6 @@ local function bucket(index)
   return held
 end
 
-local allowed = false
-
 local function write(index, held)
   local useful = up(held.p, 1000)
   if held.s then
@@ -170,18 +168,18 @@ local function write(index, held)
     end
   end
   local left = min(max(0, useful - now), LONGEST) + SLACK + spare
-  if not allowed then
-    -- Without the right to set a time to live nothing is written at all: this ends the call before it is.
-    call('PEXPIRE', KEYS[index], left)
-    allowed = true
-  end
   if held.foreign then
     call('DEL', KEYS[index])
   end
   if #changed > 0 then
     call('HSET', KEYS[index], unpack(changed))
   end
-  call('PEXPIRE', KEYS[index], left)
+  if type(redis.pcall('PEXPIRE', KEYS[index], left)) == 'table' then
+    -- Without the right to set a time to live nothing stays. (Asked before the first write, this would be one that
+    -- Redis allows when it is full, and then it would allow the rest.)
+    redis.pcall('DEL', KEYS[index])
+    call('PEXPIRE', KEYS[index], left)
+  end
 end
 
 -- A counter, or a level; false: there is none. A box that says no level of a box's is of the first.
