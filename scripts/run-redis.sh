@@ -14,6 +14,10 @@ source scripts/ports.sh
 
 export PORT="${PORT:-10000}"
 export ADMIN_PORT="${ADMIN_PORT:-9901}"
+# Before anything is started.
+need_port PORT "$PORT"
+need_port ADMIN_PORT "$ADMIN_PORT"
+[ -z "${API_PORT:-}" ] || need_port API_PORT "$API_PORT"
 RUN_DIR=.tools/run/$PORT-redis
 mkdir -p "$RUN_DIR"
 started=()
@@ -28,8 +32,9 @@ stop() {
         # One that was halted to see what happens does not hear anything else.
         kill -CONT "${started[i]}" 2>/dev/null || true
         kill -TERM "${started[i]}" 2>/dev/null || true
-        wait "${started[i]}" 2>/dev/null || true
     done
+    # Only then: a wait for one must not keep another halted.
+    wait
 }
 trap stop EXIT
 trap 'stop; exit 0' INT TERM HUP
@@ -92,6 +97,9 @@ JSON
 if [ -z "${WEBDIS_URL:-}" ]; then
     if [ -n "${REDIS:-}" ]; then
         [[ "$REDIS" =~ ^[^:/]+:[0-9]+$ ]] || die "REDIS is '$REDIS', which is no HOST:PORT"
+        pong=$(redis-cli -h "${REDIS%:*}" -p "${REDIS##*:}" ping 2>&1) || true
+        [ "$pong" = PONG ] ||
+            die "Redis at $REDIS answered '$pong' to PING, expected PONG" "it must run, and want no password"
     else
         start_redis
     fi
@@ -99,8 +107,9 @@ if [ -z "${WEBDIS_URL:-}" ]; then
 fi
 [[ "$WEBDIS_URL" =~ ^http://([^/:]+):([0-9]+)/?$ ]] || die "WEBDIS_URL is '$WEBDIS_URL', which is no http://HOST:PORT"
 front_host=${BASH_REMATCH[1]} front_port=${BASH_REMATCH[2]}
-[[ "$(curl -fsS --max-time 5 "${WEBDIS_URL%/}/PING" 2>/dev/null)" == *PONG* ]] ||
-    die "there is no Webdis with a Redis behind it at $WEBDIS_URL"
+pong=$(curl -sS --max-time 5 "${WEBDIS_URL%/}/PING" 2>&1) || true
+[[ "$pong" == *PONG* ]] ||
+    die "Webdis at $WEBDIS_URL answered '$pong' to PING, expected PONG" "it must run, have a Redis, and need no credentials"
 
 # envoy/envoy.yaml with the two parts that envoy/redis.yaml tells of.
 sed -e '/^#/d; s/^/    /' -e "s/address: 127.0.0.1, port_value: 7379/address: $front_host, port_value: $front_port/" \
@@ -114,7 +123,8 @@ sed -e 's/store: {kind: local}/store: {kind: redis, upstream: redis-front}/' \
     if [ -n "${REDIS:-}" ]; then
         cli="redis-cli -h ${REDIS%:*} -p ${REDIS##*:}"
         cat <<EOT
-  # what is in Redis: the keys, how long they live, and the points a key has spent
+  # what is in Redis: the keys, how long they live (until a minute after a bucket is full again), and a key's
+  # bucket: s / u are the points it has spent (docs/redis.md tells the other fields)
   $cli --scan
   $cli pttl 'rl:{t:acme}:tb:key-1'
   $cli hgetall 'rl:{t:acme}:tb:key-1'
@@ -128,8 +138,14 @@ EOT
     fi
     cat <<EOT
 
-  # a second gateway on the same Redis counts the same points
+  # a second gateway on the same Redis, in another terminal
   make run-redis WEBDIS_URL=$WEBDIS_URL PORT=$((PORT + 1000)) ADMIN_PORT=$((ADMIN_PORT + 1000))
+
+  # six exports fit, whichever of the two gateways they meet; the seventh is a 429
+  for port in $PORT $((PORT + 1000)) $PORT $((PORT + 1000)) $PORT $((PORT + 1000)) $PORT; do
+    curl -so /dev/null -w "\$port %{http_code}\\n" http://127.0.0.1:\$port/v1/reports/audit-export \\
+      -H 'x-tenant-id: both' -H 'x-api-key-id: key-1' -H 'x-tenant-tier: sandbox'
+  done
 EOT
     [ -z "$redis_pid" ] || cat <<EOT
 

@@ -278,10 +278,11 @@ impl Remote {
                 }
                 Notice::Opened { fault, failures } => {
                     log::error!(
-                        "the store at {} failed {failures} times in a row ({}): it is left alone for now; routes with \
-                         on_store_failure: closed answer 503, others get the degraded share of their limits",
+                        "the store at {} failed {failures} times in a row ({}; {}): it is left alone for now; routes \
+                         with on_store_failure: closed answer 503, others get the degraded share of their limits",
                         self.upstream,
-                        fault.name()
+                        fault.name(),
+                        fault.advice()
                     );
                     self.count_as_degraded(gauges, true);
                 }

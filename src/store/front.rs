@@ -91,6 +91,30 @@ impl StoreFault {
         }
     }
 
+    /// What an operator should look at.
+    #[must_use]
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::Timeout => {
+                "is store.timeout above the store's latency, and the front not overloaded?"
+            }
+            Self::Unreachable => "do the front and Redis run?",
+            Self::NoCluster => "store.upstream should be the name of a cluster of this proxy",
+            Self::Status => "see the front's log",
+            Self::Malformed => "does store.dialect name what the front speaks?",
+            Self::NoScript => "scripts are flushed again and again",
+            Self::Loading => "Redis is reading its data",
+            Self::ReadOnly => "the front talks to a replica",
+            Self::Oom => "Redis is full: see maxmemory",
+            Self::CrossSlot => "a Redis Cluster needs store.topology: cluster",
+            Self::NoAuth => {
+                "see store.authorization, the front's own credentials, and the commands and keys that Redis' ACL allows"
+            }
+            Self::Script => "see the log of Redis",
+            Self::Breaker | Self::Overload => "see the failures before",
+        }
+    }
+
     /// The fault that an error of Redis is. Its code is the first word; where a script met it and
     /// Redis is older than 7, the code comes later, after a dash
     /// (`ERR Error running script (call to f_..): @user_script:1: -OOM command not allowed ..`).

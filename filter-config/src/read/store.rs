@@ -86,10 +86,10 @@ fn refuse_what_is_for_redis(reader: &mut Reader<'_>, fields: &Fields<'_>) {
 }
 
 fn redis(reader: &mut Reader<'_>, fields: &Fields<'_>, is_redis: bool) -> Option<Redis> {
-    const UPSTREAM: &str = "the name of the front's cluster (on Kong host:port), without spaces \
-                            and control characters";
+    const UPSTREAM: &str = "the name of the front's cluster, not a URL: no slashes, spaces and \
+                            control characters";
     let name = |reader: &mut Reader<'_>, at: &At<'_>| {
-        let fits = |c: char| !c.is_whitespace() && !c.is_control();
+        let fits = |c: char| c != '/' && !c.is_whitespace() && !c.is_control();
         characters(reader, at, UPSTREAM, |text| {
             !text.is_empty() && text.chars().all(fits)
         })
