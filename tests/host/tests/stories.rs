@@ -1,5 +1,5 @@
 //! Plays the stories of `tests/stories/` through the built filter: exact numbers, in virtual time, on the
-//! local store and on a real Redis.
+//! local store and on a real Redis, there with calls that requests share and with a call for each.
 
 #[path = "redis/front.rs"]
 mod front;
@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value as Json;
-use tollgate_host::{Exchange, Headers, Process, Request, Response, Upstream, Vm, filter_wasm};
+use tollgate_host::{
+    Exchange, Headers, Options, Process, Request, Response, Upstream, Vm, filter_wasm,
+};
 
 use front::Front;
 
@@ -216,9 +218,10 @@ fn faults(expect: &Expect, exchange: &Exchange) -> Vec<String> {
     faults
 }
 
-/// Plays a story; with a front, in Redis behind it.
-fn play(story: &Story, wasm: &[u8], front: Option<&Front>) -> Vec<String> {
-    let process = Process::new(wasm).unwrap();
+/// Plays a story; with a front, in Redis behind it, by shared calls or by a call for each request.
+fn play(story: &Story, wasm: &[u8], front: Option<&Front>, coalesce: &str) -> Vec<String> {
+    let options = Options::new().env("TOLLGATE_COALESCE", coalesce);
+    let process = Process::with(wasm, options).unwrap();
     let mut vm: Vm = process.vm().unwrap();
     let mut config = story.config.clone();
     if let Some(front) = front.cloned() {
@@ -302,12 +305,12 @@ fn stories() -> Vec<Story> {
     all
 }
 
-fn told_as_written(front: Option<&Front>) {
+fn told_as_written(front: Option<&Front>, coalesce: &str) {
     let wasm = filter_wasm();
     let stories = stories();
     let faults: Vec<String> = stories
         .iter()
-        .flat_map(|story| play(story, &wasm, front))
+        .flat_map(|story| play(story, &wasm, front, coalesce))
         .collect();
     assert!(
         faults.is_empty(),
@@ -320,10 +323,15 @@ fn told_as_written(front: Option<&Front>) {
 
 #[test]
 fn every_story_is_told_as_written() {
-    told_as_written(None);
+    told_as_written(None, "on");
 }
 
 #[test]
 fn every_story_is_told_as_written_in_redis() {
-    told_as_written(Some(&Front::start()));
+    told_as_written(Some(&Front::start()), "on");
+}
+
+#[test]
+fn every_story_is_told_as_written_in_redis_one_call_each() {
+    told_as_written(Some(&Front::start()), "off");
 }
