@@ -3,9 +3,12 @@
 use tollgate_config::{Config, Limit, Millis, Points, Seconds};
 
 use crate::limit::bucket::Meter;
+use crate::limit::decision::Strictness;
+use crate::limit::penalty::Terms;
 use crate::plan::{Facts, Plan};
 use crate::request::Request;
 use crate::rules::Rules;
+use crate::store::BoxTerms;
 use crate::verdict::{Policy, Standing, Standings};
 
 /// 2025-04-01T00:00:00Z.
@@ -55,6 +58,20 @@ pub(crate) fn meter(points: u64, per: u64, burst: u64) -> Meter {
         per: Seconds(per),
         burst: Points(burst),
     })
+}
+
+/// The default penalty box of a tier, enforced.
+pub(crate) fn box_terms() -> BoxTerms {
+    BoxTerms {
+        terms: Terms {
+            strikes: 20,
+            within: Millis(60_000),
+            offense_memory: Millis(86_400_000),
+            levels: [Millis(300_000), Millis(3_600_000), Millis(86_400_000)],
+            max_level: 3,
+        },
+        strictness: Strictness::Enforced,
+    }
 }
 
 /// A standing written down, not worked out.

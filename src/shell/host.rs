@@ -167,7 +167,7 @@ pub(super) fn define(kind: MetricType, name: &str) -> Result<u32, Status> {
     hostcalls::define_metric(kind, name)
 }
 
-/// Moves a gauge, which all workers share.
+/// Moves a metric, which all workers share.
 pub(super) fn shift(id: u32, by: i64) -> Result<(), Status> {
     hostcalls::increment_metric(id, by)
 }
@@ -179,7 +179,7 @@ pub(super) fn record(id: u32, value: u64) -> Result<(), Status> {
 
 /// Counts.
 pub(super) fn count(id: u32, by: u64) -> Result<(), Status> {
-    hostcalls::increment_metric(id, i64::try_from(by).unwrap_or(i64::MAX))
+    shift(id, i64::try_from(by).unwrap_or(i64::MAX))
 }
 
 /// The memory that all workers share.

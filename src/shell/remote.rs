@@ -135,13 +135,11 @@ impl Remote {
                     flight: None,
                 };
                 let asked = own.desk.ask(life.id, Rc::clone(ask), now);
-                if let Asked::Failed(_) = asked {
-                    self.desk.borrow_mut().inherit(&mut own.desk);
-                    return Put::Failed;
+                if let Asked::Waiting { .. } = asked {
+                    own.flight = self.dispatch(&mut own.desk, now);
                 }
-                own.flight = self.dispatch(&mut own.desk, now);
                 if own.flight.is_none() {
-                    self.desk.borrow_mut().inherit(&mut own.desk);
+                    self.done_with(own);
                     return Put::Failed;
                 }
                 life.own.replace(Some(own));
@@ -154,7 +152,7 @@ impl Remote {
     pub(super) fn left(&self, life: &Life) {
         if let Some(mut own) = life.own.take() {
             own.desk.left(life.id);
-            self.desk.borrow_mut().inherit(&mut own.desk);
+            self.done_with(own);
         }
         if self.waiting.borrow_mut().remove(&life.id).is_some() {
             self.desk.borrow_mut().left(life.id);
@@ -175,18 +173,13 @@ impl Remote {
 
     /// A call of the root's came back.
     pub(super) fn returned(&self, token: u32, body_size: usize) {
-        let (status, body) = (host::call_status(), host::call_body(body_size));
-        let flight = self.flight.borrow_mut().take_if(|f| f.token == token);
-        let Some(flight) = flight else {
-            return;
+        let heard = {
+            let (mut desk, mut flight) = (self.desk.borrow_mut(), self.flight.borrow_mut());
+            hear(&mut desk, &mut flight, token, body_size)
         };
-        let raw = Raw {
-            status: status.as_deref(),
-            body: &body,
-        };
-        let now = host::now();
-        self.desk.borrow_mut().returned(flight.id, raw, now);
-        self.turn(now);
+        if let Some(now) = heard {
+            self.turn(now);
+        }
     }
 
     /// Sends what is to be sent, then serves who has an answer: some now, the rest when called again.
@@ -245,14 +238,7 @@ impl Remote {
         token: u32,
         body_size: usize,
     ) -> Option<Answer> {
-        let (status, body) = (host::call_status(), host::call_body(body_size));
-        let flight = own.flight.take_if(|flight| flight.token == token)?;
-        let raw = Raw {
-            status: status.as_deref(),
-            body: &body,
-        };
-        let now = host::now();
-        own.desk.returned(flight.id, raw, now);
+        let now = hear(&mut own.desk, &mut own.flight, token, body_size)?;
         own.flight = self.dispatch(&mut own.desk, now);
         let (_, answer) = own.desk.ready()?;
         Some(answer)
@@ -300,4 +286,23 @@ impl Remote {
             gauges.degraded(if degraded { 1 } else { -1 });
         }
     }
+}
+
+/// Brings a desk the answer to the call that it has under way, if it is of this token: the time of it.
+fn hear(
+    desk: &mut Desk,
+    flight: &mut Option<Flight>,
+    token: u32,
+    body_size: usize,
+) -> Option<Millis> {
+    // Before anything else: the host has the answer for so long only.
+    let (status, body) = (host::call_status(), host::call_body(body_size));
+    let flight = flight.take_if(|flight| flight.token == token)?;
+    let raw = Raw {
+        status: status.as_deref(),
+        body: &body,
+    };
+    let now = host::now();
+    desk.returned(flight.id, raw, now);
+    Some(now)
 }

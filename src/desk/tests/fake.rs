@@ -8,12 +8,11 @@ use crate::client_ip::Address;
 use crate::desk::{Desk, Protocol};
 use crate::identity::Id;
 use crate::limit::bucket::Meter;
-use crate::limit::decision::Strictness;
-use crate::limit::penalty::{Lockout, Terms};
+use crate::limit::penalty::Lockout;
 use crate::store::front::Call;
 use crate::store::script::{Answers, Command, Decision, Item, Step};
-use crate::store::{Ask, BoxTerms, Subject};
-use crate::testing::{meter, standing, standings};
+use crate::store::{Ask, Subject};
+use crate::testing::{box_terms, meter, standing, standings};
 use crate::verdict::{Boxed, Policy, Scope, Standing, Throttled, Verdict};
 
 pub(super) const TIMEOUT: Millis = Millis(20);
@@ -143,16 +142,7 @@ fn ask_of(subject: Subject) -> Rc<Ask> {
         cost: 1,
         shadow: false,
         grace: Millis(1000),
-        penalty: BoxTerms {
-            terms: Terms {
-                strikes: 20,
-                within: Millis(60_000),
-                offense_memory: Millis(86_400_000),
-                levels: [Millis(300_000), Millis(3_600_000), Millis(86_400_000)],
-                max_level: 3,
-            },
-            strictness: Strictness::Enforced,
-        },
+        penalty: box_terms(),
     })
 }
 

@@ -285,15 +285,7 @@ impl World {
     fn carry_out(&mut self, items: &[String], bits: u64, known: bool) -> Vec<String> {
         let mut words = Vec::new();
         for (i, item) in items.iter().enumerate() {
-            let [step, tag, owner] = item
-                .split('|')
-                .collect::<Vec<_>>()
-                .try_into()
-                .expect("three");
-            let name = match owner.trim_end_matches("+ip") {
-                "-" => tag.trim_start_matches("ip="),
-                name => name,
-            };
+            let (step, name) = step_and_name(item);
             let held = self.held.entry(name.to_owned()).or_default();
             held.in_doubt |= !known;
             let yes = bits >> (i % 64) & 3 != 0;
@@ -328,15 +320,7 @@ impl World {
     /// What a call asked has no good answer: a question's effect is unknown, an undo is dropped.
     fn doubt(&mut self, items: &[String]) {
         for item in items {
-            let [_, tag, owner] = item
-                .split('|')
-                .collect::<Vec<_>>()
-                .try_into()
-                .expect("three");
-            let name = match owner.trim_end_matches("+ip") {
-                "-" => tag.trim_start_matches("ip="),
-                name => name,
-            };
+            let (_, name) = step_and_name(item);
             self.held.entry(name.to_owned()).or_default().in_doubt = true;
         }
     }
@@ -511,5 +495,18 @@ proptest! {
             world.play(op);
         }
         world.end();
+    }
+}
+
+/// The step of an item, and whose it is.
+fn step_and_name(item: &str) -> (&str, &str) {
+    let [step, tag, owner] = item
+        .split('|')
+        .collect::<Vec<_>>()
+        .try_into()
+        .expect("three");
+    match owner.trim_end_matches("+ip") {
+        "-" => (step, tag.trim_start_matches("ip=")),
+        name => (step, name),
     }
 }

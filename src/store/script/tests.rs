@@ -7,9 +7,8 @@ use super::{Clock, Decision, Item, Script, Step};
 use crate::client_ip::Address;
 use crate::identity::Id;
 use crate::limit::decision::Strictness;
-use crate::limit::penalty::Terms;
-use crate::store::{Ask, BoxTerms, Subject};
-use crate::testing::meter;
+use crate::store::{Ask, Subject};
+use crate::testing::{box_terms, meter};
 use crate::verdict::{Policy, Verdict};
 
 fn ask(tenant: &str, key: &str, ip: Option<&str>) -> Ask {
@@ -24,16 +23,7 @@ fn ask(tenant: &str, key: &str, ip: Option<&str>) -> Ask {
         cost: 10,
         shadow: false,
         grace: Millis(1000),
-        penalty: BoxTerms {
-            terms: Terms {
-                strikes: 20,
-                within: Millis(60_000),
-                offense_memory: Millis(86_400_000),
-                levels: [Millis(300_000), Millis(3_600_000), Millis(86_400_000)],
-                max_level: 3,
-            },
-            strictness: Strictness::Enforced,
-        },
+        penalty: box_terms(),
     }
 }
 

@@ -69,18 +69,23 @@ fn keys(
         .collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn four_workers_share_one_hot_key_exactly() -> Outcome {
-    let gateway = workers(
-        4,
+/// Everybody asks for one key of so many workers: it gets its limit.
+async fn hot_key(of_workers: u32) -> Result<(Gateway, Volley), Box<dyn std::error::Error>> {
+    let (tenant, key) = (
         "{points: 1000000, per: 1s}",
         "{points: 500, per: 1s, burst: 2000}",
-    )
-    .await?;
+    );
+    let gateway = workers(of_workers, tenant, key).await?;
     let asks = keys(&gateway, |_| "/v1".to_owned(), |_| 1);
     let volley = gateway.volley(CONNECTIONS, asks).await;
     admits(&volley, |_| 1, 500.0, 2000.0);
     assert!(gateway.traps().is_empty(), "{:?}", gateway.traps());
+    Ok((gateway, volley))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn four_workers_share_one_hot_key_exactly() -> Outcome {
+    let (gateway, _) = hot_key(4).await?;
     let stats = gateway.stats().await;
     let contended = stats.sum("tollgate_store_errors_total", &[("kind", "contention")]);
     assert_eq!(contended, 0.0, "a page was too contended to decide");
@@ -89,15 +94,7 @@ async fn four_workers_share_one_hot_key_exactly() -> Outcome {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_key_gets_exactly_its_limit() -> Outcome {
-    let gateway = gateway(
-        "{points: 1000000, per: 1s}",
-        "{points: 500, per: 1s, burst: 2000}",
-    )
-    .await?;
-    let asks = keys(&gateway, |_| "/v1".to_owned(), |_| 1);
-    let volley = gateway.volley(CONNECTIONS, asks).await;
-    admits(&volley, |_| 1, 500.0, 2000.0);
-    assert!(gateway.traps().is_empty(), "{:?}", gateway.traps());
+    let (gateway, volley) = hot_key(2).await?;
     // What was counted is what was answered.
     let stats = gateway.stats().await;
     let counted = |verdict| stats.sum("tollgate_requests_total", &[("verdict", verdict)]) as usize;

@@ -49,6 +49,21 @@ async fn is_well(gateway: &Gateway, tenant: &str) {
     assert_eq!(stats.sum("tollgate_degraded", &[]), 0.0, "after {tenant}");
 }
 
+/// One failure after the other, each named by a tenant of its own: ill by it, and well after it.
+async fn each_heals(
+    gateway: &Gateway,
+    faulty: &Faulty,
+    cases: impl IntoIterator<Item = (&str, Fault, &str)>,
+) {
+    for (name, fault, kind) in cases {
+        faulty.fail(fault).await;
+        is_ill(gateway, name, kind).await;
+        faulty.heal().await;
+        is_well(gateway, name).await;
+    }
+    assert!(gateway.traps().is_empty(), "{:?}", gateway.traps());
+}
+
 /// With the front failing: what each route answers, and what is counted.
 async fn is_ill(gateway: &Gateway, tenant: &str, kind: &str) {
     let before = gateway.stats().await;
@@ -200,13 +215,7 @@ async fn every_failure_of_a_webdis() -> Outcome {
             "script",
         ),
     ];
-    for (name, fault, kind) in cases {
-        faulty.fail(fault).await;
-        is_ill(&gateway, name, kind).await;
-        faulty.heal().await;
-        is_well(&gateway, name).await;
-    }
-    assert!(gateway.traps().is_empty(), "{:?}", gateway.traps());
+    each_heals(&gateway, &faulty, cases).await;
     assert_eq!(gateway.vm_reloads().await, 0);
     // The log tells the operator of it, once a time.
     let told = gateway.logs().matches("answers again").count();
@@ -286,13 +295,7 @@ async fn every_failure_of_a_rest_front() -> Outcome {
             "crossslot",
         ),
     ];
-    for (name, fault, kind) in cases {
-        faulty.fail(fault).await;
-        is_ill(&gateway, name, kind).await;
-        faulty.heal().await;
-        is_well(&gateway, name).await;
-    }
-    assert!(gateway.traps().is_empty(), "{:?}", gateway.traps());
+    each_heals(&gateway, &faulty, cases).await;
 
     let wrong = store.replace("secret", "0ther-w0rd");
     let gateway = self::gateway(faulty.address(), &wrong).await?;
