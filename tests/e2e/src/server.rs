@@ -68,7 +68,15 @@ where
         let _ = stream.set_nodelay(true);
         let handler = handler.clone();
         connections.spawn(async move {
-            let builder = auto::Builder::new(TokioExecutor::new());
+            let mut builder = auto::Builder::new(TokioExecutor::new());
+            // A proxy may open more streams than a limit allows before it has heard of the limit, and such streams
+            // are refused; and one that passes on the resets of its clients is hung up on as an attacker. A crowd would
+            // meet 503s that say nothing about the gateway.
+            builder
+                .http2()
+                .max_concurrent_streams(None)
+                .max_pending_accept_reset_streams(usize::MAX)
+                .max_local_error_reset_streams(None);
             // A connection that breaks is the other side's affair.
             let _ = builder
                 .serve_connection(TokioIo::new(stream), service_fn(handler))
