@@ -3,10 +3,12 @@
 //! Everything but `shell` is pure: no host call, no clock, no randomness, no log. A request is a
 //! [`flow::Flow`]: events go in, effects come out, and `shell` carries them out on the proxy.
 
+pub mod body;
 pub mod breaker;
 pub mod client_ip;
 pub mod desk;
 pub mod flow;
+pub mod hold;
 pub mod idempotency;
 pub mod identity;
 pub mod limit;
@@ -16,6 +18,7 @@ pub mod plan;
 pub mod price;
 pub mod reply;
 pub mod request;
+pub mod resource;
 pub mod rules;
 pub mod store;
 pub mod verdict;

@@ -196,6 +196,7 @@ fn ask(
         shadow: mode == Mode::Shadow,
         grace: rules.config.penalty_box.grace,
         penalty: penalty(rules, terms),
+        wanted: None,
     };
     (tier, Rc::new(ask))
 }
@@ -243,6 +244,7 @@ fn degraded(ask: &Ask, share: Share) -> Ask {
             strictness: ask.penalty.strictness.without_strikes(),
             ..ask.penalty
         },
+        wanted: ask.wanted.clone(),
         ..*ask
     }
 }

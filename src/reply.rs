@@ -108,7 +108,7 @@ pub fn refusal(verdict: &Verdict, asker: &Asker<'_>) -> Option<Reply> {
     let date_from = config.headers.retry_after_date_from;
     let mut fields: Vec<Field> = Vec::new();
     let (kind, retry, document) = match verdict {
-        Verdict::Exempt | Verdict::Allowed(_) | Verdict::Degraded(_) => return None,
+        Verdict::Exempt | Verdict::Allowed(..) | Verdict::Degraded(_) => return None,
         Verdict::Throttled(throttled) => {
             fields.extend(fields::rate_limit(
                 config.headers.dialect,
@@ -146,6 +146,7 @@ pub fn refusal(verdict: &Verdict, asker: &Asker<'_>) -> Option<Reply> {
             None,
             Document::of(key_fault(*fault, asker)),
         ),
+        Verdict::Taken(_) | Verdict::Invalid(Invalid::Resource(_)) => return None,
         Verdict::Invalid(Invalid::DoubledHeader(name)) => {
             let detail = format!("The header '{name}' was sent more than once; send it once.");
             (&INVALID_REQUEST, None, Document::of(detail))

@@ -5,6 +5,7 @@ use std::fmt;
 use tollgate_config::Millis;
 
 use crate::client_ip::Address;
+use crate::hold::Wanted;
 use crate::identity::Id;
 use crate::limit::{bucket::Meter, decision::Strictness, penalty::Terms};
 use crate::verdict::{Boxed, Verdict};
@@ -72,6 +73,8 @@ pub struct Ask {
     pub grace: Millis,
     /// The penalty box.
     pub penalty: BoxTerms,
+    /// What it asks for besides points.
+    pub wanted: Option<Wanted>,
 }
 
 /// What a decision did besides deciding.
@@ -87,7 +90,7 @@ pub struct Toll {
 
 /// Where state lives.
 pub trait Store {
-    /// Decides a request at `now`: one of `Allowed`, `Throttled`, `Boxed`, `Contended`.
+    /// Decides a request at `now`: one of `Allowed`, `Throttled`, `Taken`, `Boxed`, `Contended`.
     fn decide(&mut self, ask: &Ask, now: Millis) -> (Verdict, Toll);
 
     /// The box that is in force for whoever asks; changes nothing.

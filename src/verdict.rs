@@ -2,6 +2,7 @@
 
 use tollgate_config::Millis;
 
+use crate::hold::Fence;
 use crate::limit::{
     bucket::{Level, Meter},
     penalty::Lockout,
@@ -138,6 +139,52 @@ pub struct Throttled {
     pub would_box: Option<(Scope, Lockout)>,
 }
 
+/// What else than points a request was refused for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The idempotency key is in flight.
+    Flight,
+    /// Somebody else holds the lock.
+    Lock,
+    /// All leases of the kind are held.
+    Lease,
+    /// The quota of the kind is spent.
+    Quota,
+}
+
+impl Obstacle {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Flight => "idempotency",
+            Self::Lock => "lock",
+            Self::Lease => "lease",
+            Self::Quota => "quota",
+        }
+    }
+
+    const fn shadow_name(self) -> &'static str {
+        match self {
+            Self::Flight => "shadow_idempotency",
+            Self::Lock => "shadow_lock",
+            Self::Lease => "shadow_lease",
+            Self::Quota => "shadow_quota",
+        }
+    }
+}
+
+/// A refusal of a request whose cost the buckets held: they were debited a point instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// What is taken.
+    pub by: Obstacle,
+    /// Where the client stands, after that point.
+    pub standings: Standings,
+    /// Until the earliest holder's time runs out, or a place of the quota is free; at least 1 ms.
+    pub wait: Millis,
+    /// Strikes still allowed, as in [`Throttled`].
+    pub strikes_left: Option<u32>,
+}
+
 /// A refusal because of the penalty box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Boxed {
@@ -149,11 +196,30 @@ pub struct Boxed {
     pub tripped: bool,
 }
 
+/// Why the resource to lock cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResourceFault {
+    /// It is not there, or empty.
+    Missing,
+    /// It is there more than once.
+    Doubled,
+    /// The body has a content coding.
+    Encoded,
+    /// The body is no JSON.
+    Malformed,
+    /// The value is neither a string nor an integer.
+    NoName,
+    /// The body is too large to be read.
+    TooLarge,
+}
+
 /// Why a request cannot be decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Invalid {
     /// A header that says who is calling was sent more than once.
     DoubledHeader(String),
+    /// The resource to lock is not named.
+    Resource(ResourceFault),
 }
 
 /// Why an `Idempotency-Key` was not accepted.
@@ -172,12 +238,14 @@ pub enum KeyFault {
 pub enum Verdict {
     /// The path is exempt.
     Exempt,
-    /// It passes.
-    Allowed(Standings),
+    /// It passes, and holds all that it asked for; with a lock, this is its fence.
+    Allowed(Standings, Option<Fence>),
     /// The store failed, and the degraded limiter let it pass: where the client stands with that.
     Degraded(Standings),
     /// Too few tokens.
     Throttled(Throttled),
+    /// Enough tokens, but something else is taken.
+    Taken(Taken),
     /// In the penalty box.
     Boxed(Boxed),
     /// The `Idempotency-Key` is missing or malformed.
@@ -196,9 +264,10 @@ impl Verdict {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Exempt => "exempt",
-            Self::Allowed(_) => "allowed",
+            Self::Allowed(..) => "allowed",
             Self::Degraded(_) => "degraded",
             Self::Throttled(_) | Self::Contended => "throttled",
+            Self::Taken(taken) => taken.by.name(),
             Self::Boxed(_) => "boxed",
             Self::IdempotencyKey(_) => "idempotency",
             Self::Invalid(_) => "invalid",
@@ -211,9 +280,10 @@ impl Verdict {
     pub const fn shadow_name(&self) -> &'static str {
         match self {
             Self::Exempt => "shadow_exempt",
-            Self::Allowed(_) => "shadow_allowed",
+            Self::Allowed(..) => "shadow_allowed",
             Self::Degraded(_) => "shadow_degraded",
             Self::Throttled(_) | Self::Contended => "shadow_throttled",
+            Self::Taken(taken) => taken.by.shadow_name(),
             Self::Boxed(_) => "shadow_boxed",
             Self::IdempotencyKey(_) => "shadow_idempotency",
             Self::Invalid(_) => "shadow_invalid",
@@ -225,7 +295,7 @@ impl Verdict {
     #[must_use]
     pub fn degraded(self) -> Self {
         match self {
-            Self::Allowed(standings) => Self::Degraded(standings),
+            Self::Allowed(standings, _) => Self::Degraded(standings),
             other => other,
         }
     }
@@ -234,8 +304,9 @@ impl Verdict {
     #[must_use]
     pub const fn standings(&self) -> Option<&Standings> {
         match self {
-            Self::Allowed(standings) | Self::Degraded(standings) => Some(standings),
+            Self::Allowed(standings, _) | Self::Degraded(standings) => Some(standings),
             Self::Throttled(throttled) => Some(&throttled.standings),
+            Self::Taken(taken) => Some(&taken.standings),
             _ => None,
         }
     }

@@ -153,6 +153,7 @@ fn ask(choice: &Choice) -> Ask {
         // a page: nobody is met in both ways here.
         shadow: matches!(choice.who, 3 | 5),
         grace: Millis(grace),
+        wanted: None,
         penalty: BoxTerms {
             terms: Terms {
                 strikes,
@@ -208,13 +209,13 @@ impl Remote {
         let address = match step(Step::Address) {
             Decision::Passed(standing) => standing,
             Decision::Verdict(refused) => return refused,
-            Decision::Done => panic!("nothing was given back"),
+            Decision::Done | Decision::Kept(_) => panic!("nothing was given back"),
         };
         let Decision::Verdict(verdict) = step(Step::Owner) else {
             panic!("an owner gives a verdict");
         };
         match verdict {
-            Verdict::Allowed(standings) => Verdict::Allowed(standings.with(address)),
+            Verdict::Allowed(standings, fence) => Verdict::Allowed(standings.with(address), fence),
             refused => {
                 assert_eq!(step(Step::GiveBack), Decision::Done);
                 refused

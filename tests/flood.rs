@@ -49,6 +49,7 @@ fn ask(subject: Subject, strictness: Strictness) -> Ask {
         cost: 1,
         shadow: false,
         grace: Millis(1000),
+        wanted: None,
         penalty,
     }
 }
@@ -109,7 +110,7 @@ fn flooded(memory: u64) -> (f64, u32) {
             let client = random.usize(0..LIMITED);
             let ask = key_of(client as u32, 1, Strictness::Off);
             let (verdict, _) = store.decide(&ask, now);
-            admitted[client] += u64::from(matches!(verdict, Verdict::Allowed(_)));
+            admitted[client] += u64::from(matches!(verdict, Verdict::Allowed(..)));
         }
     }
     // Pages and the 16 bytes of the secret.
@@ -155,7 +156,7 @@ fn flooding_his_own_page_frees_no_one() {
         store.decide(&key_of(7, 1000 + n % 5000, Strictness::Enforced), now);
         if n % 20 == 0 {
             let (verdict, _) = store.decide(&key_of(7, 1, Strictness::Off), now);
-            admitted += u64::from(matches!(verdict, Verdict::Allowed(_)));
+            admitted += u64::from(matches!(verdict, Verdict::Allowed(..)));
         }
     }
     // 20 s: 30 at once, 20 refilled.

@@ -61,6 +61,7 @@ fn key(key: &str, cost: u64) -> Rc<Ask> {
         cost,
         shadow: false,
         grace: Millis(1000),
+        wanted: None,
         penalty: terms(2),
     })
 }
@@ -121,7 +122,7 @@ fn it_decides_by_the_clock_of_redis() {
     let (second, _) = remote.ask(&key("k", 10), before + year);
     let after = time(&mut remote.server);
     assert!((before..=after).contains(&at.0), "{before} {at:?} {after}");
-    assert!(matches!(first, Verdict::Allowed(_)), "{first:?}");
+    assert!(matches!(first, Verdict::Allowed(..)), "{first:?}");
     assert!(matches!(second, Verdict::Throttled(_)), "{second:?}");
 }
 
@@ -139,12 +140,12 @@ fn where_redis_does_not_tell_the_time_it_goes_by_the_callers_and_never_back() {
         let at = if turn % 2 == 0 { ahead } else { now };
         let (verdict, told) = remote.ask(&key("k", 1), at);
         assert_eq!(told.0, ahead);
-        admitted += u32::from(matches!(verdict, Verdict::Allowed(_)));
+        admitted += u32::from(matches!(verdict, Verdict::Allowed(..)));
     }
     assert_eq!(admitted, 10);
     // Six seconds later, by the clock that is ahead, there is one more.
     let (verdict, _) = remote.ask(&key("k", 1), now + 6000);
-    assert!(!matches!(verdict, Verdict::Allowed(_)), "{verdict:?}");
+    assert!(!matches!(verdict, Verdict::Allowed(..)), "{verdict:?}");
     let (verdict, _) = remote.ask(&key("k", 1), ahead + 6000);
     assert!(!matches!(verdict, Verdict::Throttled(_)), "{verdict:?}");
 }
@@ -260,7 +261,7 @@ fn what_others_left_in_a_bucket_is_a_full_bucket() {
         remote.server.say::<i64>(&write);
         let verdict = remote.verdict(&key("k", 10));
         assert!(
-            matches!(verdict, Verdict::Allowed(_)),
+            matches!(verdict, Verdict::Allowed(..)),
             "{fields}: {verdict:?}"
         );
         let verdict = remote.verdict(&key("k", 10));
@@ -288,7 +289,7 @@ fn keys_of_another_type_are_not_ours_and_harm_nobody() {
         remote.server.say::<i64>(&format!("LPUSH {name} x"));
     }
     let verdict = remote.verdict(&key("k", 10));
-    assert!(matches!(verdict, Verdict::Allowed(_)), "{verdict:?}");
+    assert!(matches!(verdict, Verdict::Allowed(..)), "{verdict:?}");
     // Strikes and all: it gets to the box.
     let boxed = (0..200).any(|_| matches!(remote.verdict(&key("k", 1)), Verdict::Boxed(_)));
     assert!(boxed);

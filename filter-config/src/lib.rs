@@ -28,11 +28,13 @@ pub use headers::{Dialect, Headers, Problem};
 pub use identity::{ClientIp, IdSource, Identity, Source};
 pub use limit::Limit;
 pub use penalty::{BoxMode, PenaltyBox};
-pub use route::{Cost, IdempotencyKey, OnStoreFailure, Route, RouteId, WhenRange};
+pub use route::{
+    Cost, IdempotencyKey, Lease, Lock, LockBy, OnAbort, OnStoreFailure, Route, RouteId, WhenRange,
+};
 pub use router::Router;
 pub use share::Share;
 pub use store::{Breaker, Front, Redis, Secret, StoreKind, Topology};
-pub use tier::{Penalty, Tier, TierId};
+pub use tier::{Penalty, Quota, Slots, Tier, TierId};
 pub use units::{Bytes, Millis, Points, Seconds};
 
 /// Whether verdicts are carried out.

@@ -15,6 +15,19 @@ pub struct Penalty {
     pub within: Millis,
 }
 
+/// How many leases of a kind a tenant may hold at once: 1 to 1,000; to 64 with the local store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slots(pub u32);
+
+/// Requests in any stretch of time of this length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// How many: 1 to 10,000; to 200 with the local store.
+    pub requests: u32,
+    /// In how long: 1 s to 31 days.
+    pub per: Millis,
+}
+
 /// A tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tier {
@@ -26,4 +39,8 @@ pub struct Tier {
     pub key: Limit,
     /// Strikes that trip the penalty box.
     pub penalty: Penalty,
+    /// How many requests of a kind a tenant may have under way, in the order of the kinds' names.
+    pub leases: Vec<(String, Slots)>,
+    /// How many requests of a kind a tenant may make in a while, in the order of the kinds' names.
+    pub quotas: Vec<(String, Quota)>,
 }

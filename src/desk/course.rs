@@ -11,7 +11,7 @@ use tollgate_config::{Millis, Topology};
 
 use crate::store::script::{Decision, Item, Step};
 use crate::store::{Ask, Subject};
-use crate::verdict::{Standing, Throttled, Verdict};
+use crate::verdict::{Standing, Taken, Throttled, Verdict};
 
 /// What follows an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) const fn first_step(ask: &Ask, topology: Topology) -> Step {
 pub(super) fn after(step: Step, decision: Decision, passed: Option<&Standing>) -> Option<Next> {
     match (step, decision) {
         (Step::Address, Decision::Passed(standing)) => Some(Next::Owner(standing)),
-        (Step::Address, Decision::Verdict(Verdict::Allowed(_))) => None,
+        (Step::Address, Decision::Verdict(Verdict::Allowed(..))) => None,
         (Step::Whole | Step::Address, Decision::Verdict(verdict)) => Some(Next::Decided(verdict)),
         (Step::Owner, Decision::Verdict(verdict)) => {
             Some(Next::Decided(with_address(verdict, passed)))
@@ -50,7 +50,11 @@ fn with_address(verdict: Verdict, passed: Option<&Standing>) -> Verdict {
         return verdict;
     };
     match verdict {
-        Verdict::Allowed(standings) => Verdict::Allowed(standings.with(*standing)),
+        Verdict::Allowed(standings, fence) => Verdict::Allowed(standings.with(*standing), fence),
+        Verdict::Taken(taken) => Verdict::Taken(Taken {
+            standings: taken.standings.with(given_back(standing)),
+            ..taken
+        }),
         Verdict::Throttled(throttled) => Verdict::Throttled(Throttled {
             standings: throttled.standings.with(given_back(standing)),
             ..throttled

@@ -87,7 +87,7 @@ impl<P: Protocol> Desk<P> {
                     self.line.join(entry);
                 }
                 (Some(waiter), Some(Next::Decided(verdict))) => {
-                    let refused = !matches!(verdict, Verdict::Allowed(_));
+                    let refused = !matches!(verdict, Verdict::Allowed(..));
                     if refused && waiter.passed.is_some() {
                         self.owe(giving_back(&item.ask));
                     }
@@ -166,7 +166,7 @@ impl<P: Protocol> Desk<P> {
 
     /// Nobody takes an answer: what it allowed is undone.
     pub(super) fn undo(&mut self, item: &Item, answer: &Answer) {
-        if matches!(answer, Answer::Decided(Verdict::Allowed(_), _)) {
+        if matches!(answer, Answer::Decided(Verdict::Allowed(..), _)) {
             for item in undoing(&item.ask, item.step) {
                 self.owe(item);
             }

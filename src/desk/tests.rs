@@ -481,10 +481,10 @@ fn a_cluster_is_asked_for_the_address_then_for_the_tenant() {
     );
     assert_eq!(out.timeout, TIMEOUT);
     reply(&mut desk, &out, Ok("a a"), at(4));
-    let Verdict::Allowed(key_alone) = allowed() else {
+    let Verdict::Allowed(key_alone, _) = allowed() else {
         panic!("allowed");
     };
-    let merged = Verdict::Allowed(key_alone.with(passed()));
+    let merged = Verdict::Allowed(key_alone.with(passed()), None);
     assert_eq!(all_ready(&mut desk)[0], (1, Answer::Decided(merged, THEN)));
     let out = desk.next_call(at(4)).expect("a call");
     assert_eq!(items(&out), words("Whole|t=u|b"));

@@ -27,7 +27,7 @@ pub(super) fn counts(plan: &Plan, verdict: &Verdict) -> Vec<Effect> {
         Effect::Count(requests, 1),
     ];
     let trip = match verdict {
-        Verdict::Allowed(_) | Verdict::Degraded(_) => {
+        Verdict::Allowed(..) | Verdict::Degraded(_) => {
             effects.push(Effect::Count(Counter::Points(plan.tier), plan.cost()));
             None
         }

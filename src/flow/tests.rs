@@ -163,7 +163,11 @@ fn an_allowed_request_goes_on_and_its_response_tells_where_it_stands() {
         panic!("{asked:?}");
     };
     assert!(matches!(ask.subject, Subject::Anonymous { .. }));
-    let effects = on(&mut flow, &rules, decided(Verdict::Allowed(standings(59))));
+    let effects = on(
+        &mut flow,
+        &rules,
+        decided(Verdict::Allowed(standings(59), None)),
+    );
     assert!(resumes(&effects));
     assert_eq!(note(&effects), Some("allowed"));
     let responded = on(&mut flow, &rules, Event::ResponseHeaders);
@@ -319,7 +323,7 @@ fn points_are_counted_when_they_are_admitted() {
         });
         points.sum()
     };
-    assert_eq!(points(Verdict::Allowed(standings(5))), 10);
+    assert_eq!(points(Verdict::Allowed(standings(5), None)), 10);
     assert_eq!(points(throttled()), 0);
     assert_eq!(points(Verdict::Contended), 0);
     assert_eq!(points(Verdict::Boxed(in_a_box(true))), 0);
@@ -335,7 +339,7 @@ fn what_the_store_had_to_do_is_counted() {
         retries: 5,
         lost_refunds: 2,
     };
-    let event = Event::Decided(Verdict::Allowed(standings(1)), toll, NOW);
+    let event = Event::Decided(Verdict::Allowed(standings(1), None), toll, NOW);
     let effects = on(&mut flow, &rules, event);
     assert!(effects.contains(&Effect::Count(Counter::Evictions, 3)));
     let lost = Counter::StoreErrors(crate::metrics::StoreError::LostRefund);
@@ -393,7 +397,7 @@ fn where_the_store_fails_the_degraded_limiter_is_asked_and_its_leave_is_told() {
 
         let level = Level::full(&meter, NOW).take(2);
         let standing = Standing::new(Policy::Anonymous, meter, &level, Millis(0));
-        let allowed = Verdict::Allowed(Standings::new([Some(standing), None, None]));
+        let allowed = Verdict::Allowed(Standings::new([Some(standing), None, None]), None);
         let effects = on(&mut flow, &rules, decided(allowed));
         let name = if shadow {
             "shadow_degraded"
@@ -507,7 +511,7 @@ fn a_failure_counts_only_where_its_answer_is_waited_for() {
     assert!(resumes(&on(
         &mut flow,
         &rules,
-        decided(Verdict::Allowed(standings(5)))
+        decided(Verdict::Allowed(standings(5), None))
     )));
     assert_eq!(failed(&mut flow, &rules), []);
     on(&mut flow, &rules, Event::ResponseHeaders);
@@ -657,7 +661,7 @@ fn verdict() -> impl Strategy<Value = Verdict> {
         prop::option::of(lockout()),
     );
     prop_oneof![
-        some_standings().prop_map(Verdict::Allowed),
+        some_standings().prop_map(|standings| Verdict::Allowed(standings, None)),
         some_standings().prop_map(Verdict::Degraded),
         throttled.prop_map(|(standings, wait, strikes_left, would_box)| {
             Verdict::Throttled(Throttled {
@@ -808,7 +812,7 @@ impl Watch {
                 self.came = true;
             }
             // The degraded limiter's leave has a name of its own.
-            Story::Decided(Verdict::Allowed(_), ..) if answers => {
+            Story::Decided(Verdict::Allowed(..), ..) if answers => {
                 let name = if degrading { "degraded" } else { "allowed" };
                 let noted = self.noted.last().map(|n| n.trim_start_matches("shadow_"));
                 prop_assert_eq!(noted, Some(name));
@@ -925,7 +929,11 @@ fn a_request_that_continues_another_is_neither_asked_nor_counted_again() {
     let rules = rules("enforce", "draft-03");
     let mut first = Flow::default();
     arrive(&mut first, &rules, get("/things", &[("x-request-id", "7")]));
-    let effects = on(&mut first, &rules, decided(Verdict::Allowed(standings(59))));
+    let effects = on(
+        &mut first,
+        &rules,
+        decided(Verdict::Allowed(standings(59), None)),
+    );
     let Some(Effect::Resume(pass)) = effects.last() else {
         panic!("{effects:?}");
     };

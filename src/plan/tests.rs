@@ -206,6 +206,7 @@ fn a_tenants_request_asks_for_its_key_and_tenant() {
         cost: 1,
         shadow: false,
         grace: Millis(2000),
+        wanted: None,
         penalty: BoxTerms {
             terms: Terms {
                 strikes: 7,
@@ -234,6 +235,7 @@ fn an_anonymous_request_asks_for_its_address() {
         cost: 1,
         shadow: false,
         grace: Millis(2000),
+        wanted: None,
         penalty: BoxTerms {
             terms: Terms {
                 strikes: 20,

@@ -127,7 +127,7 @@ fn refusals() -> Vec<(Verdict, u16, u8)> {
 fn what_passes_has_no_answer() {
     for verdict in [
         Verdict::Exempt,
-        Verdict::Allowed(key_empty()),
+        Verdict::Allowed(key_empty(), None),
         Verdict::Degraded(key_empty()),
     ] {
         assert_eq!(answer(CONFIG, &TENANT, &verdict, 0), None);

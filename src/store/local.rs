@@ -325,7 +325,9 @@ impl<M: Memory> Store for Local<M> {
             Standing::new(Policy::Ip, *meter, &level, Millis(0))
         };
         let verdict = match verdict {
-            Verdict::Allowed(standings) => Verdict::Allowed(standings.with(standing(&level))),
+            Verdict::Allowed(standings, fence) => {
+                Verdict::Allowed(standings.with(standing(&level)), fence)
+            }
             refused => {
                 self.give_ip_back(&owner, meter, now, &mut toll);
                 match refused {

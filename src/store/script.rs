@@ -12,6 +12,7 @@ use self::answer::Line;
 use self::call::Batch;
 use super::{Ask, Subject};
 use crate::client_ip::Address;
+use crate::hold::Keep;
 use crate::identity::Id;
 use crate::limit::bucket::Meter;
 use crate::verdict::{Policy, Scope, Standing, Verdict};
@@ -55,8 +56,14 @@ pub enum Step {
     Owner,
     /// The address gets its point back, since the tenant refused.
     GiveBack,
-    /// What an allowed request took is given back: its client left before it was let through.
+    /// The points that an allowed request took are given back: its client left before it was let through.
+    /// What it holds is let go by [`Step::Keep`].
     Undo,
+    /// What it holds is held for longer, or let go.
+    Keep(Keep),
+    /// What it may hold is let go, or else marked: it is not known whether the call that asked for it came,
+    /// or will come yet.
+    Revoke,
 }
 
 /// What the script answered to one item.
@@ -66,8 +73,10 @@ pub enum Decision {
     Verdict(Verdict),
     /// The address let it pass: where the client stands with `ip_limit` after that.
     Passed(Standing),
-    /// Something was given back.
+    /// Something was given back, or revoked.
     Done,
+    /// What is kept; `false` if some of what was to be held for longer was not held any more.
+    Kept(bool),
 }
 
 /// What the script answered to all items of a call.

@@ -149,7 +149,7 @@ fn verdicts_have_the_names_of_the_contract() {
     let passed = standings(&[of(Policy::Key, 9, 0)]);
     let rows = [
         (Verdict::Exempt, "exempt", None),
-        (Verdict::Allowed(passed), "allowed", Some(passed)),
+        (Verdict::Allowed(passed, None), "allowed", Some(passed)),
         (Verdict::Degraded(passed), "degraded", Some(passed)),
         (
             Verdict::Throttled(throttled),
@@ -169,7 +169,7 @@ fn verdicts_have_the_names_of_the_contract() {
     for (verdict, name, standings) in rows {
         // Of the degraded limiter, only what passes is called otherwise.
         let degraded = match &verdict {
-            Verdict::Allowed(passed) => Verdict::Degraded(*passed),
+            Verdict::Allowed(passed, _) => Verdict::Degraded(*passed),
             other => other.clone(),
         };
         assert_eq!(verdict.clone().degraded(), degraded);

@@ -49,6 +49,7 @@ pub fn run(bytes: &[u8]) {
             Err(Invalid::DoubledHeader(name)) => {
                 assert!(by_header && doubled.contains(&name.as_str()), "{name}");
             }
+            Err(other) => panic!("{other:?} is no fault of an identity"),
             Ok(_) if by_header => assert!(doubled.is_empty(), "{doubled:?} were believed"),
             Ok(_) => {}
         }

@@ -66,7 +66,7 @@ pub fn run(bytes: &[u8]) {
     let reply = refusal(&verdict, &asker);
     let passes = matches!(
         verdict,
-        Verdict::Allowed(_) | Verdict::Degraded(_) | Verdict::Exempt
+        Verdict::Allowed(..) | Verdict::Degraded(_) | Verdict::Exempt
     );
     assert_eq!(reply.is_none(), passes, "{verdict:?}");
     if let Some(reply) = reply {
@@ -178,7 +178,7 @@ fn verdict(draw: &mut Draw<'_>, now: Millis) -> Verdict {
     };
     match draw.byte() % 11 {
         0 => Verdict::Exempt,
-        1 => Verdict::Allowed(standings(draw, false)),
+        1 => Verdict::Allowed(standings(draw, false), None),
         2 => Verdict::Boxed(Boxed {
             scope,
             lockout,

@@ -85,6 +85,10 @@ fn route(
         cost: cost?,
         idempotency_key: idempotency_key?,
         on_store_failure: on_store_failure?,
+        lease: None,
+        lock: None,
+        quota: None,
+        hold_on: Vec::new(),
     };
     Some((route, matched?))
 }
@@ -214,6 +218,10 @@ pub(super) fn assemble(
         cost: cost::ONE,
         idempotency_key: IdempotencyKey::default(),
         on_store_failure: OnStoreFailure::default(),
+        lease: None,
+        lock: None,
+        quota: None,
+        hold_on: Vec::new(),
     });
     (routes, router)
 }

@@ -60,5 +60,7 @@ fn tier(reader: &mut Reader<'_>, name: &str, at: &At<'_>, bursts: &mut Bursts) -
         tenant: tenant?,
         key: key?,
         penalty: penalty?,
+        leases: Vec::new(),
+        quotas: Vec::new(),
     })
 }

@@ -108,7 +108,7 @@ pub(super) fn key_standing() -> Standing {
 }
 
 pub(super) fn allowed() -> Verdict {
-    Verdict::Allowed(standings(&[key_standing()]))
+    Verdict::Allowed(standings(&[key_standing()]), None)
 }
 
 pub(super) fn throttled() -> Verdict {
@@ -142,6 +142,7 @@ fn ask_of(subject: Subject) -> Rc<Ask> {
         cost: 1,
         shadow: false,
         grace: Millis(1000),
+        wanted: None,
         penalty: box_terms(),
     })
 }

@@ -450,7 +450,7 @@ impl World {
         let answer = self.streams[&id].answer.clone();
         assert!(matches!(
             answer,
-            Some(Answer::Decided(Verdict::Allowed(_), _))
+            Some(Answer::Decided(Verdict::Allowed(..), _))
         ));
 
         for (id, stream) in &self.streams {
@@ -470,7 +470,10 @@ impl World {
             if held.in_doubt {
                 continue;
             }
-            let allowed = matches!(stream.answer, Some(Answer::Decided(Verdict::Allowed(_), _)));
+            let allowed = matches!(
+                stream.answer,
+                Some(Answer::Decided(Verdict::Allowed(..), _))
+            );
             assert_eq!(held.own, i32::from(allowed), "{id}: {stream:?} {held:?}");
             let address = i32::from(allowed && held.apart);
             assert_eq!(held.address, address, "{id}: {stream:?} {held:?}");

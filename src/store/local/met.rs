@@ -97,7 +97,7 @@ impl Met {
             None,
         ]);
         match wait {
-            None => Verdict::Allowed(standings),
+            None => Verdict::Allowed(standings, None),
             Some(wait) => Verdict::Throttled(Throttled {
                 standings,
                 wait,

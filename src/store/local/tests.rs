@@ -60,6 +60,7 @@ pub(super) fn key(tenant: &str, key: &str) -> Ask {
         cost: 1,
         shadow: false,
         grace: Millis(0),
+        wanted: None,
         penalty: terms(),
     }
 }
@@ -117,7 +118,7 @@ fn ask<M: Memory>(store: &mut Local<M>, ask: &Ask) -> Verdict {
 
 pub(super) fn allowed(verdict: Verdict) -> Standings {
     match verdict {
-        Verdict::Allowed(standings) => standings,
+        Verdict::Allowed(standings, _) => standings,
         other => panic!("not allowed: {other:?}"),
     }
 }
@@ -553,7 +554,7 @@ fn foreign_bytes_in_memory_are_no_state() {
             let _ = store.lockout(&question, NOW);
             assert!(matches!(
                 store.decide(&question, NOW).0,
-                Verdict::Allowed(_) | Verdict::Throttled(_)
+                Verdict::Allowed(..) | Verdict::Throttled(_)
             ));
         }
         // A secret of another length is no secret.
@@ -699,7 +700,7 @@ proptest! {
         let count = {
             let (admitted, requests) = (Rc::clone(&admitted), Rc::clone(&requests));
             move |verdict: &Verdict, cost: u64| {
-                if matches!(verdict, Verdict::Allowed(_)) {
+                if matches!(verdict, Verdict::Allowed(..)) {
                     admitted.set(admitted.get() + cost);
                     requests.set(requests.get() + 1);
                 }
@@ -727,7 +728,7 @@ proptest! {
         let probe = open(heap).decide(&question(burst, 0), NOW).0;
         let standings = match &probe {
             Verdict::Throttled(throttled) => throttled.standings,
-            Verdict::Allowed(_) => {
+            Verdict::Allowed(..) => {
                 prop_assert_eq!(admitted.get(), 0);
                 return Ok(());
             }
@@ -788,6 +789,7 @@ fn flood(who: Who, with_ip: bool, cost: u64) -> Ask {
         cost,
         shadow: false,
         grace: Millis(0),
+        wanted: None,
         penalty,
     }
 }
@@ -858,7 +860,7 @@ proptest! {
                     }
                     _ => prop_assert_eq!(told, None, "a box was dropped: {:?}", verdict),
                 }
-                if matches!(verdict, Verdict::Allowed(_)) {
+                if matches!(verdict, Verdict::Allowed(..)) {
                     for (name, meter, cost) in &met {
                         let sum = admitted.entry(name.clone()).or_default();
                         *sum += cost;

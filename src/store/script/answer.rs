@@ -54,9 +54,10 @@ impl Line {
         let ip = |spent, wait| standing(Policy::Ip, met.ip, spent, wait);
         let millis = |number: i64| u64::try_from(number).ok().map(Millis);
         let verdict = match (self.kind, item.step, self.rest.as_slice()) {
-            ('a', Step::Whole | Step::Owner, &[f, s, i]) => {
-                Verdict::Allowed(Standings::new([Some(first(f, 0)?), second(s, 0), ip(i, 0)]))
-            }
+            ('a', Step::Whole | Step::Owner, &[f, s, i]) => Verdict::Allowed(
+                Standings::new([Some(first(f, 0)?), second(s, 0), ip(i, 0)]),
+                None,
+            ),
             ('t', Step::Whole | Step::Owner, &[f, fw, s, sw, i, told, left, level, until]) => {
                 let standings = Standings::new([Some(first(f, fw)?), second(s, sw), ip(i, 0)]);
                 let would_box = match lockout(level, until)? {

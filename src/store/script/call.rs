@@ -74,6 +74,7 @@ impl<'a> Batch<'a> {
             Step::Owner => (2, true, false),
             Step::GiveBack => (3, false, true),
             Step::Undo => (4, true, true),
+            Step::Keep(_) | Step::Revoke => (5, false, false),
         };
         let strictness = ask.penalty.strictness;
         let needs = Needs {

@@ -23,6 +23,7 @@ fn ask(tenant: &str, key: &str, ip: Option<&str>) -> Ask {
         cost: 10,
         shadow: false,
         grace: Millis(1000),
+        wanted: None,
         penalty: box_terms(),
     }
 }
@@ -155,7 +156,8 @@ fn read(step: Step, line: &str) -> Option<Decision> {
 #[test]
 fn answers_are_verdicts_with_standings() {
     // Of 1500 points of 40 units, 400 units are spent: 10 points, which refill in 400 ms.
-    let Some(Decision::Verdict(Verdict::Allowed(standings))) = read(Step::Whole, "a 7 400 200 0")
+    let Some(Decision::Verdict(Verdict::Allowed(standings, _))) =
+        read(Step::Whole, "a 7 400 200 0")
     else {
         panic!("not allowed");
     };

@@ -1,0 +1,13 @@
+//! The body of a request, where it has to be read. Must not read it.
+
+/// The largest body that is read, in bytes.
+pub const LARGEST: usize = 64 * 1024;
+
+/// The body of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// All of it; empty where there is none.
+    Whole(Vec<u8>),
+    /// It is larger than [`LARGEST`].
+    TooLarge,
+}
