@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::identity::Id;
-use crate::testing::{NOW, meter, plan, request, rules};
+use crate::testing::{NONCE, NOW, meter, plan, request, rules};
 
 const CONFIG: &str = r#"{
     "identity": {
@@ -51,7 +51,7 @@ fn route_name(rules: &Rules, plan: &Plan) -> String {
 
 fn ask_of(plan: &Plan) -> &Ask {
     match &plan.check {
-        Check::Store(ask) | Check::IdempotencyKey(_, ask) => ask,
+        Check::Store(ask) | Check::Faulty(_, ask) => ask,
         other => panic!("nothing to ask: {other:?}"),
     }
 }
@@ -297,8 +297,10 @@ fn the_address_is_asked_for_only_where_it_counts() {
                 asked.set(asked.get() + 1);
                 b"192.0.2.1".to_vec()
             },
+            body: None,
         };
-        let _ = Plan::of(&rules(json), &request("GET", target, fields), &facts);
+        let request = request("GET", target, fields);
+        let _ = Plan::of(&rules(json), &request, &facts, NONCE);
         asked.get()
     };
     let with_ip = CONFIG.replacen('{', r#"{"ip_limit": "600/minute", "#, 1);
@@ -313,7 +315,7 @@ fn the_address_is_asked_for_only_where_it_counts() {
 fn an_idempotency_key_is_asked_for_where_it_is_required() {
     let rules = rules(CONFIG);
     let fault = |plan: &Plan| match &plan.check {
-        Check::IdempotencyKey(fault, _) => Some(*fault),
+        Check::Faulty(Fault::IdempotencyKey(fault), _) => Some(*fault),
         Check::Store(_) => None,
         other => panic!("{other:?}"),
     };

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 use tollgate_config::{Config, Limit, Millis, Points, Seconds};
+use tollgate_filter::body::Body;
 use tollgate_filter::limit::{bucket::Meter, penalty::Lockout};
 use tollgate_filter::plan::{Facts, Plan};
 use tollgate_filter::reply::{Asker, Field, Form, Reply, fields, refusal};
@@ -50,8 +51,9 @@ pub fn run(bytes: &[u8]) {
         now,
         properties: &|_| None,
         source: &|| head::source(&request),
+        body: Some(&Body::NONE),
     };
-    let plan = Plan::of(rules, &request, &facts);
+    let plan = Plan::of(rules, &request, &facts, 7);
     let verdict = verdict(&mut draw, now);
     if let Some(standings) = verdict.standings() {
         check_fields(&fields::rate_limit(rules.config.headers.dialect, standings));
