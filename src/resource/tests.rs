@@ -228,7 +228,7 @@ fn bytes_that_are_no_text_are_refused_wherever_they_are() {
         b"{\"\xc3\x28\": 1, \"id\": 7}",
         b"{\"id\": 7}\xff",
         // UTF-16, either way round.
-        b"{\0\"\0i\0d\0\"\0:\07\0}\0",
+        b"{\0\"\0i\0d\0\"\0:\x007\0}\0",
         b"\xfe\xff\0{\0}",
     ] {
         let read = posted(body);
