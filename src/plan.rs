@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use tollgate_config::{
-    BoxMode, Config, IdempotencyKey, LockBy, Millis, Mode, OnStoreFailure, Route, RouteId, Share,
-    TierId, path,
+    BoxMode, Config, IdempotencyKey, Millis, Mode, OnStoreFailure, Route, RouteId, Share, TierId,
+    path,
 };
 
 use crate::body::{self, Body};
@@ -194,16 +194,7 @@ fn locked(route: Option<&Route>, request: &Request, path: &[u8], body: Option<&B
         None if is_too_large(request) => &Body::TooLarge,
         None => return Locked::Unread,
     };
-    let resource = |path: &[u8]| resource::of(&lock.by, request, path, known);
-    let plain = resource(path);
-    // Servers that read the path in another way must mean the same resource.
-    let other = path::other_reading(path).filter(|_| matches!(lock.by, LockBy::Path { .. }));
-    let differs = other.is_some_and(|other| resource(&other) != plain);
-    Locked::Read(Some(if differs {
-        Err(ResourceFault::Doubled)
-    } else {
-        plain
-    }))
+    Locked::Read(Some(resource::of(&lock.by, request, path, known)))
 }
 
 /// Whether a request says that its body is larger than what is read.

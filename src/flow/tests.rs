@@ -21,7 +21,8 @@ use crate::rules::Rules;
 use crate::store::{Subject, Toll};
 use crate::testing::request;
 use crate::verdict::{
-    Boxed, Invalid, KeyFault, Policy, Scope, Standing, Standings, Throttled, Verdict,
+    Boxed, Invalid, KeyFault, Obstacle, Policy, ResourceFault, Scope, Standing, Standings, Taken,
+    Throttled, Verdict,
 };
 
 const RESPONSE: Event<'static> = Event::ResponseHeaders(None, Millis(0));
@@ -338,6 +339,38 @@ fn points_are_counted_when_they_are_admitted() {
     assert_eq!(points(throttled()), 0);
     assert_eq!(points(Verdict::Contended), 0);
     assert_eq!(points(Verdict::Boxed(in_a_box(true))), 0);
+}
+
+#[test]
+fn what_is_taken_is_refused_and_a_lease_counted() {
+    let all = [
+        (Obstacle::Flight, 409, "idempotency", "shadow_idempotency"),
+        (Obstacle::Lock, 409, "lock", "shadow_lock"),
+        (Obstacle::Lease, 429, "lease", "shadow_lease"),
+        (Obstacle::Quota, 429, "quota", "shadow_quota"),
+    ];
+    for (by, expected, name, shadow_name) in all {
+        for (mode, name) in [("enforce", name), ("shadow", shadow_name)] {
+            let rules = rules(mode, "draft-03");
+            let mut flow = Flow::default();
+            arrive(&mut flow, &rules, get("/things", &[]));
+            let verdict = Verdict::Taken(Taken {
+                by,
+                standings: standings(5),
+                wait: Millis(1000),
+                strikes_left: Some(20),
+            });
+            let effects = on(&mut flow, &rules, decided(verdict));
+            let answered = (mode == "enforce").then_some(expected);
+            assert_eq!((status(&effects), note(&effects)), (answered, Some(name)));
+            assert_eq!(resumes(&effects), answered.is_none());
+            let leases = |e: &&Effect| matches!(e, Effect::Count(Counter::LeasesRefused(_), 1));
+            let refused = effects.iter().filter(leases).count();
+            assert_eq!(refused, usize::from(by == Obstacle::Lease), "{by:?}");
+            let points = |e: &Effect| matches!(e, Effect::Count(Counter::Points(_), _));
+            assert!(!effects.iter().any(points), "{by:?}");
+        }
+    }
 }
 
 #[test]
@@ -678,9 +711,25 @@ fn verdict() -> impl Strategy<Value = Verdict> {
         any::<Option<u32>>(),
         prop::option::of(lockout()),
     );
+    let obstacle = prop::sample::select(vec![
+        Obstacle::Flight,
+        Obstacle::Lock,
+        Obstacle::Lease,
+        Obstacle::Quota,
+    ]);
+    let taken = (obstacle, some_standings(), any::<u64>());
     prop_oneof![
         (some_standings(), any::<Option<u64>>())
             .prop_map(|(standings, fence)| { Verdict::Allowed(standings, fence.map(Fence)) }),
+        taken.prop_map(|(by, standings, wait)| {
+            Verdict::Taken(Taken {
+                by,
+                standings,
+                wait: Millis(wait),
+                strikes_left: Some(1),
+            })
+        }),
+        Just(Verdict::Invalid(Invalid::Resource(ResourceFault::TooLarge))),
         some_standings().prop_map(Verdict::Degraded),
         throttled.prop_map(|(standings, wait, strikes_left, would_box)| {
             Verdict::Throttled(Throttled {
