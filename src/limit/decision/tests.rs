@@ -357,6 +357,7 @@ impl Fleet {
                 }
                 Outcome::Throttled { wait, .. } => now + wait.0 + late(wait),
                 Outcome::Boxed { .. } => panic!("boxed a fleet that waits when it is told to"),
+                Outcome::Taken => panic!("it asked for nothing but points"),
             };
         }
         served
