@@ -11,11 +11,14 @@
 mod server;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
 use tollgate_config::{Bytes, Limit, Millis, Points, Seconds};
 use tollgate_filter::client_ip::Address;
+use tollgate_filter::hold::{Fence, HoldId, Keep, LeaseWanted, QuotaWanted, Wanted};
 use tollgate_filter::identity::Id;
 use tollgate_filter::limit::bucket::Meter;
 use tollgate_filter::limit::decision::Strictness;
@@ -23,7 +26,7 @@ use tollgate_filter::limit::penalty::Terms;
 use tollgate_filter::store::local::{Local, PAGE_SIZE, heap::Heap};
 use tollgate_filter::store::script::{Clock, Decision, Item, Script, Step};
 use tollgate_filter::store::{Ask, BoxTerms, Store as _, Subject};
-use tollgate_filter::verdict::{Throttled, Verdict};
+use tollgate_filter::verdict::{Policy, Standings, Taken, Throttled, Verdict};
 
 use server::Server;
 
@@ -44,9 +47,19 @@ const LIMITS: [(u64, u64, u64); 10] = [
     (1, 2_678_400, 3_362_880),
 ];
 
+/// What a request wants besides points; each name is one of a few.
+#[derive(Debug, Clone, Default)]
+struct Wish {
+    flight: Option<u8>,
+    lock: Option<u8>,
+    lease: Option<u8>,
+    quota: Option<u8>,
+}
+
 /// One request, in numbers that a failing case can be shrunk by.
 #[derive(Debug, Clone)]
 struct Choice {
+    wish: Wish,
     who: u8,
     cost: u64,
     first: usize,
@@ -56,18 +69,51 @@ struct Choice {
     strictness: u8,
 }
 
-/// Time that goes on (or back), and the requests of one call.
+/// One line of a call.
+#[derive(Debug, Clone)]
+enum Act {
+    /// A request that asks now.
+    Ask(Choice),
+    /// A request whose question is under way for now.
+    Send(Choice),
+    /// One of the questions that are under way comes.
+    Arrive(usize),
+    /// One of all requests so far keeps what it holds for so long, or lets it go.
+    Keep(usize, [u64; 3]),
+    /// One of all requests so far is revoked, whether its question came or not.
+    Revoke(usize),
+}
+
+/// How many leases and places of a quota there are, and how long such a place is taken (s): a
+/// configuration may change.
+#[derive(Debug, Clone, Copy)]
+struct Plenty {
+    slots: u32,
+    requests: u32,
+    per: u64,
+}
+
+/// Time that goes on (or back), and the lines of one call.
 #[derive(Debug, Clone)]
 struct Turn {
     advance: i64,
-    batch: Vec<Choice>,
+    plenty: Plenty,
+    batch: Vec<Act>,
 }
 
 fn choices() -> impl Strategy<Value = Choice> {
     // Mostly one regime of limits, so that buckets empty and boxes trip, and others on the way.
     let limit = || prop_oneof![8 => 0..2_usize, 2 => 0..LIMITS.len()];
     let cost = prop_oneof![4 => 1..3_u64, 2 => 5..30_u64, 1 => 1..u64::MAX];
+    let name = || prop::option::weighted(0.4, 0..2_u8);
+    let wish = (name(), name(), name(), name()).prop_map(|(flight, lock, lease, quota)| Wish {
+        flight,
+        lock,
+        lease,
+        quota,
+    });
     (
+        prop_oneof![1 => Just(Wish::default()), 1 => wish],
         0..6_u8,
         cost,
         limit(),
@@ -76,15 +122,18 @@ fn choices() -> impl Strategy<Value = Choice> {
         prop_oneof![8 => 0..1_u8, 2 => 0..4_u8],
         prop_oneof![8 => 0..1_u8, 2 => 0..3_u8],
     )
-        .prop_map(|(who, cost, first, second, ip, terms, strictness)| Choice {
-            who,
-            cost,
-            first,
-            second,
-            ip,
-            terms,
-            strictness,
-        })
+        .prop_map(
+            |(wish, who, cost, first, second, ip, terms, strictness)| Choice {
+                wish,
+                who,
+                cost,
+                first,
+                second,
+                ip,
+                terms,
+                strictness,
+            },
+        )
 }
 
 fn turns() -> impl Strategy<Value = Vec<Turn>> {
@@ -97,13 +146,36 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
         1 => -900..0_i64,
         1 => -2_000_000..-1000_i64,
     ];
+    let length = || prop_oneof![2 => Just(0_u64), 3 => 1..90_000_u64, 1 => Just(60_000_u64)];
+    let lengths = (length(), length(), length());
+    let act = prop_oneof![
+        12 => choices().prop_map(Act::Ask),
+        1 => choices().prop_map(Act::Send),
+        1 => any::<usize>().prop_map(Act::Arrive),
+        2 => (any::<usize>(), lengths).prop_map(|(of, (a, b, c))| Act::Keep(of, [a, b, c])),
+        2 => any::<usize>().prop_map(|of| Act::Keep(of, [0; 3])),
+        2 => any::<usize>().prop_map(Act::Revoke),
+    ];
     // A hammer: many of the same in one call.
     let batch = prop_oneof![
-        3 => prop::collection::vec(choices(), 1..6),
-        2 => (choices(), 1..40_usize).prop_map(|(one, n)| vec![one; n]),
+        3 => prop::collection::vec(act, 1..8),
+        2 => (choices(), 1..40_usize).prop_map(|(one, n)| vec![Act::Ask(one); n]),
     ];
+    let plenty = prop_oneof![
+        4 => Just((2, 4, 20)),
+        1 => (1..4_u32, 1..12_u32, 1..120_u64),
+    ];
+    let plenty = plenty.prop_map(|(slots, requests, per)| Plenty {
+        slots,
+        requests,
+        per,
+    });
     prop::collection::vec(
-        (advance, batch).prop_map(|(advance, batch)| Turn { advance, batch }),
+        (advance, plenty, batch).prop_map(|(advance, plenty, batch)| Turn {
+            advance,
+            plenty,
+            batch,
+        }),
         1..40,
     )
 }
@@ -117,7 +189,30 @@ fn meter(index: usize) -> Meter {
     })
 }
 
-fn ask(choice: &Choice) -> Ask {
+fn wanted(choice: &Choice, id: HoldId, plenty: Plenty) -> Option<Wanted> {
+    let wish = &choice.wish;
+    let named = |what: &str, name: u8| Id::of(format!("{what}-{name}").as_bytes());
+    // Leases and quotas come from tiers.
+    let of_tier = |name: Option<u8>| name.filter(|_| choice.who < 4);
+    let wanted = Wanted {
+        id,
+        flight: wish.flight.map(|name| named("flight", name)),
+        lock: wish.lock.map(|name| named("lock", name)),
+        lease: of_tier(wish.lease).map(|kind| LeaseWanted {
+            kind: format!("lease-{kind}").into(),
+            slots: plenty.slots,
+        }),
+        quota: of_tier(wish.quota).map(|kind| QuotaWanted {
+            kind: format!("quota-{kind}").into(),
+            requests: plenty.requests,
+            per: Millis(plenty.per * 1000),
+        }),
+    };
+    let some = wanted.is_held() || wanted.quota.is_some();
+    some.then_some(wanted)
+}
+
+fn ask(choice: &Choice, id: HoldId, plenty: Plenty) -> Ask {
     let (first, second) = (meter(choice.first), meter(choice.second));
     let address = Address::Ip(format!("192.0.2.{}", choice.who % 2).parse().unwrap());
     let ip = choice.ip.map(meter);
@@ -153,7 +248,7 @@ fn ask(choice: &Choice) -> Ask {
         // a page: nobody is met in both ways here.
         shadow: matches!(choice.who, 3 | 5),
         grace: Millis(grace),
-        wanted: None,
+        wanted: wanted(choice, id, plenty),
         penalty: BoxTerms {
             terms: Terms {
                 strikes,
@@ -211,8 +306,11 @@ impl Remote {
             Decision::Verdict(refused) => return refused,
             Decision::Done | Decision::Kept(_) => panic!("nothing was given back"),
         };
-        let Decision::Verdict(verdict) = step(Step::Owner) else {
-            panic!("an owner gives a verdict");
+        let verdict = match step(Step::Owner) {
+            Decision::Verdict(verdict) => verdict,
+            // It was revoked before it came.
+            Decision::Done => Verdict::Contended,
+            other => panic!("an owner gives a verdict, not {other:?}"),
         };
         match verdict {
             Verdict::Allowed(standings, fence) => Verdict::Allowed(standings.with(address), fence),
@@ -228,8 +326,99 @@ thread_local! {
     static REMOTE: RefCell<Remote> = RefCell::new(Remote::new("agreement"));
 }
 
+/// Pages have room for all that is held in a story.
 fn local() -> Local<Heap> {
-    Local::open(Heap::default(), Bytes(1 << 20), PAGE_SIZE, [1, 2])
+    Local::open(Heap::default(), Bytes(1 << 20), 16 * PAGE_SIZE, [1, 2])
+}
+
+/// Who asked so far, what of that is under way, and the fences that were given.
+#[derive(Default)]
+struct Story {
+    choices: Vec<Choice>,
+    under_way: Vec<usize>,
+    fences: BTreeMap<String, [Option<Fence>; 2]>,
+}
+
+impl Story {
+    /// A line as an item; `None` if it is about nobody. (The number of the request is its id.)
+    fn item(&mut self, act: &Act, plenty: Plenty) -> Option<Item> {
+        let last = self.choices.len();
+        let (number, step) = match act {
+            Act::Ask(choice) => {
+                self.choices.push(choice.clone());
+                (last, Step::Whole)
+            }
+            Act::Send(choice) => {
+                self.choices.push(choice.clone());
+                self.under_way.push(last);
+                return None;
+            }
+            Act::Arrive(of) => {
+                let place = of.checked_rem(self.under_way.len())?;
+                (self.under_way.remove(place), Step::Whole)
+            }
+            Act::Keep(of, lengths) => {
+                let [lease, lock, flight] = lengths.map(Millis);
+                let keep = Keep {
+                    lease,
+                    lock,
+                    flight,
+                };
+                (of.checked_rem(last)?, Step::Keep(keep))
+            }
+            Act::Revoke(of) => (of.checked_rem(last)?, Step::Revoke),
+        };
+        let ask = ask(&self.choices[number], HoldId(number as u64), plenty);
+        let later = matches!(step, Step::Keep(_) | Step::Revoke);
+        let there = !later || ask.wanted.is_some();
+        let ask = Rc::new(ask);
+        there.then_some(Item { ask, step })
+    }
+
+    /// The decision without its fence, which grows for each resource, in both stores, but is not the same.
+    fn fenced(
+        &mut self,
+        side: usize,
+        ask: &Ask,
+        verdict: Verdict,
+    ) -> Result<Verdict, TestCaseError> {
+        let Verdict::Allowed(standings, fence) = verdict else {
+            return Ok(verdict);
+        };
+        let wanted = ask.wanted.as_ref().and_then(|wanted| wanted.lock.as_ref());
+        prop_assert_eq!(wanted.is_some(), fence.is_some());
+        if let Some(lock) = wanted {
+            let owner = match &ask.subject {
+                Subject::Key { tenant, .. } => tenant.as_str().to_owned(),
+                Subject::Anonymous { address, .. } => address.to_string(),
+            };
+            let resource = format!("{owner} {} {}", ask.shadow, lock.as_str());
+            let last = &mut self.fences.entry(resource).or_default()[side];
+            prop_assert!(*last < fence, "{:?} after {:?}", fence, last);
+            *last = fence;
+        }
+        Ok(Verdict::Allowed(standings, None))
+    }
+}
+
+/// The same by the local store.
+fn locally(local: &mut Local<Heap>, item: &Item, now: Millis) -> Decision {
+    let ask = &item.ask;
+    match item.step {
+        Step::Keep(keep) => Decision::Kept(local.keep(ask, keep, now).unwrap()),
+        Step::Revoke => {
+            local.revoke(ask, now).unwrap();
+            Decision::Done
+        }
+        _ => match local.decide(ask, now) {
+            // There is no other reason for it here.
+            (Verdict::Contended, toll) => {
+                assert_eq!(toll.evictions, 0);
+                Decision::Done
+            }
+            (verdict, _) => Decision::Verdict(verdict),
+        },
+    }
 }
 
 proptest! {
@@ -240,20 +429,29 @@ proptest! {
         REMOTE.with_borrow_mut(|remote| {
             remote.server.say::<String>("FLUSHDB");
             let mut local = local();
+            let mut story = Story::default();
             let mut now = START;
             for (number, turn) in turns.iter().enumerate() {
                 now = now.saturating_add_signed(turn.advance);
-                let asks: Vec<Rc<Ask>> = turn.batch.iter().map(|c| Rc::new(ask(c))).collect();
-                let items: Vec<Item> = asks
-                    .iter()
-                    .map(|ask| Item { ask: Rc::clone(ask), step: Step::Whole })
-                    .collect();
+                let acts = turn.batch.iter();
+                let items: Vec<Item> =
+                    acts.filter_map(|act| story.item(act, turn.plenty)).collect();
+                if items.is_empty() {
+                    continue;
+                }
                 let decisions = remote.call(&items, Millis(now));
-                for (place, (ask, decision)) in asks.iter().zip(decisions).enumerate() {
-                    let (verdict, _) = local.decide(ask, Millis(now));
+                for (place, (item, decision)) in items.iter().zip(decisions).enumerate() {
+                    let mut comparable = |side, decision| match decision {
+                        Decision::Verdict(verdict) => story
+                            .fenced(side, &item.ask, verdict)
+                            .map(Decision::Verdict),
+                        other => Ok(other),
+                    };
+                    let by_script = comparable(0, decision)?;
+                    let by_local = comparable(1, locally(&mut local, item, Millis(now)))?;
                     prop_assert_eq!(
-                        Decision::Verdict(verdict), decision,
-                        "turn {}, request {}: {:?}", number, place, ask
+                        by_local, by_script,
+                        "turn {}, line {}: {:?}", number, place, item
                     );
                 }
             }
@@ -271,33 +469,60 @@ proptest! {
         REMOTE.with_borrow_mut(|remote| {
             remote.server.say::<String>("FLUSHDB");
             let mut local = local();
+            let mut story = Story::default();
             let mut now = START;
             for turn in &turns {
                 // The clock is not set back: a boxed request touches the address here, and does not there.
                 now = now.saturating_add_signed(turn.advance.max(0));
-                for choice in &turn.batch {
-                    // The address is asked before the box is known to be in force, and given its point back
-                    // after that: the same but for a limit that changed between the two.
-                    let ip = choice.ip.map(|_| 1);
-                    let ask = Rc::new(ask(&Choice { ip, ..choice.clone() }));
+                for act in &turn.batch {
+                    let Some(item) = story.item(&with_address_limit(act), turn.plenty) else {
+                        continue;
+                    };
+                    let Item { ask, step } = &item;
                     let tenant = matches!(ask.subject, Subject::Key { ip: Some(_), .. });
                     if !tenant {
                         continue;
                     }
-                    let (expected, _) = local.decide(&ask, Millis(now));
-                    let verdict = remote.in_steps(&ask, Millis(now));
-                    let boxed = matches!(expected, Verdict::Boxed(boxed) if !boxed.tripped);
+                    let expected = locally(&mut local, &item, Millis(now));
+                    if *step != Step::Whole {
+                        let told = remote.call(std::slice::from_ref(&item), Millis(now));
+                        prop_assert_eq!(&[expected][..], &told, "{:?}", item);
+                        continue;
+                    }
+                    let expected = match expected {
+                        Decision::Verdict(verdict) => verdict,
+                        _ => Verdict::Contended,
+                    };
+                    let verdict = remote.in_steps(ask, Millis(now));
+                    let without_address = matches!(expected, Verdict::Contended)
+                        || matches!(expected, Verdict::Boxed(boxed) if !boxed.tripped);
                     let by_address =
                         matches!(verdict, Verdict::Throttled(t) if t.strikes_left.is_none());
-                    if boxed && by_address {
+                    if without_address && by_address {
                         // The address is asked first, and refused.
                         continue;
                     }
+                    let expected = story.fenced(0, ask, expected)?;
+                    let verdict = story.fenced(1, ask, verdict)?;
                     prop_assert_eq!(comparable(expected), comparable(verdict), "{:?}", ask);
                 }
             }
             Ok(())
         })?;
+    }
+}
+
+/// The same, with an `ip_limit` that is always the same: the address is asked before the box is known to be in
+/// force, and given its point back after that: the same but for a limit that changed between the two.
+fn with_address_limit(act: &Act) -> Act {
+    let changed = |choice: &Choice| Choice {
+        ip: choice.ip.map(|_| 1),
+        ..choice.clone()
+    };
+    match act {
+        Act::Ask(choice) => Act::Ask(changed(choice)),
+        Act::Send(choice) => Act::Send(changed(choice)),
+        other => other.clone(),
     }
 }
 
@@ -311,19 +536,21 @@ fn comparable(verdict: Verdict) -> Verdict {
                 ..throttled
             })
         }
-        Verdict::Throttled(throttled) => {
-            let without_address = throttled
-                .standings
-                .iter()
-                .filter(|s| s.policy != tollgate_filter::verdict::Policy::Ip);
-            let kept: Vec<_> = without_address.copied().collect();
-            let at = |i: usize| kept.get(i).copied();
-            let standings = tollgate_filter::verdict::Standings::new([at(0), at(1), at(2)]);
-            Verdict::Throttled(Throttled {
-                standings,
-                ..throttled
-            })
-        }
+        Verdict::Throttled(throttled) => Verdict::Throttled(Throttled {
+            standings: without_address(&throttled.standings),
+            ..throttled
+        }),
+        Verdict::Taken(taken) => Verdict::Taken(Taken {
+            standings: without_address(&taken.standings),
+            ..taken
+        }),
         other => other,
     }
+}
+
+fn without_address(standings: &Standings) -> Standings {
+    let kept = standings.iter().filter(|s| s.policy != Policy::Ip);
+    let kept: Vec<_> = kept.copied().collect();
+    let at = |i: usize| kept.get(i).copied();
+    Standings::new([at(0), at(1), at(2)])
 }

@@ -77,7 +77,7 @@ impl Wishes {
         for (name, length) in parts {
             let Some(name) = name else { continue };
             if length == Millis(0) {
-                changed |= page.let_go(name, self.id);
+                changed |= page.let_go(name, self.id, Millis(0), now);
             } else if page.hold_until(name, self.id, now.plus(length), now) {
                 changed = true;
             } else {
@@ -87,14 +87,14 @@ impl Wishes {
         (kept, changed)
     }
 
-    /// Lets all of it go, or, where none of it is there, leaves a mark.
+    /// Lets all of it go, or, where none of it is held, leaves a mark.
     ///
     /// # Errors
     /// There is no room for the mark.
     pub(super) fn revoke(&self, page: &mut Page, now: Millis) -> Result<(), NoRoom> {
         let mut there = false;
         for name in self.held() {
-            there |= page.let_go(name, self.id);
+            there |= page.let_go(name, self.id, now, now);
         }
         match self.first() {
             Some(name) if !there => {

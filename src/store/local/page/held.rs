@@ -93,27 +93,30 @@ impl Page {
 
     /// Moves the end of what is held to `until`; `false` if it is not held any more.
     pub fn hold_until(&mut self, name: Name, id: HoldId, until: Millis, now: Millis) -> bool {
-        let its = |entry: &Entry| entry.hold().filter(|hold| hold.id == id && !hold.marked);
         let mut entries = self.chunks_mut().iter_mut();
         let held = entries.find_map(|chunk| {
             let entry = Entry::read(chunk);
-            let hold = its(&entry).filter(|hold| entry.is(name) && hold.until > now)?;
-            Some((chunk, hold))
+            let hold = entry.hold().filter(|hold| hold.is_of(id) && entry.is(name));
+            Some((chunk, hold.filter(|hold| hold.until > now)?))
         });
         let Some((chunk, hold)) = held else {
             return false;
         };
         *chunk = Entry::of_hold(name, &Hold { until, ..hold }).bytes();
+        self.drop_all(name, |entry| entry.is_spent(now));
         true
     }
 
-    /// Lets go what is held, or was; `false` if it is not there. A mark stays.
-    pub fn let_go(&mut self, name: Name, id: HoldId) -> bool {
-        self.drop_all(name, |entry| {
-            entry
-                .hold()
-                .is_some_and(|hold| hold.id == id && !hold.marked)
-        })
+    /// Lets go what is held, or was until after `since`; `false` if that is not there. A mark stays.
+    pub fn let_go(&mut self, name: Name, id: HoldId, since: Millis, now: Millis) -> bool {
+        let there = self.drop_all(name, |entry| {
+            let hold = entry.hold().filter(|hold| hold.is_of(id));
+            hold.is_some_and(|hold| hold.until > since)
+        });
+        if there {
+            self.drop_all(name, |entry| entry.is_spent(now));
+        }
+        there
     }
 
     /// The fence of a new holder of a lock: larger than all before. They are counted together for all

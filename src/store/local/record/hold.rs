@@ -18,6 +18,13 @@ pub struct Hold {
     pub marked: bool,
 }
 
+impl Hold {
+    /// Whether it is held by, or was, and not only marked for, a request.
+    pub(in crate::store::local) fn is_of(&self, id: HoldId) -> bool {
+        self.id == id && !self.marked
+    }
+}
+
 impl Entry {
     /// The entry of a lease, a lock or a key in flight.
     #[must_use]

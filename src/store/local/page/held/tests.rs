@@ -107,7 +107,7 @@ fn a_mark_is_no_holder_and_is_neither_held_on_nor_let_go() {
     page.hold(lease(1), &mark, &[], NOW).unwrap();
     assert_eq!(page.slot_wait(lease(1), 1, NOW), None);
     assert!(!page.hold_until(lease(1), HoldId(7), at(500), NOW));
-    assert!(!page.let_go(lease(1), HoldId(7)));
+    assert!(!page.let_go(lease(1), HoldId(7), Millis(0), NOW));
     assert!(page.is_marked(lease(1), HoldId(7), at(99)));
     assert!(!page.is_marked(lease(1), HoldId(7), at(100)));
     assert!(!page.is_marked(lease(1), HoldId(8), at(99)));
@@ -125,8 +125,8 @@ fn what_has_ended_is_not_held_on() {
     // An earlier end is as good.
     assert!(page.hold_until(lease(1), HoldId(7), at(15), at(12)));
     assert!(!page.hold_until(lease(1), HoldId(7), at(30), at(15)));
-    assert!(page.let_go(lease(1), HoldId(7)));
-    assert!(!page.let_go(lease(1), HoldId(7)));
+    assert!(page.let_go(lease(1), HoldId(7), Millis(0), NOW));
+    assert!(!page.let_go(lease(1), HoldId(7), Millis(0), NOW));
 }
 
 #[test]
