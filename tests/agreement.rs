@@ -82,6 +82,8 @@ enum Act {
     Keep(usize, [u64; 3]),
     /// One of all requests so far is revoked, whether its question came or not.
     Revoke(usize),
+    /// One of those whose questions are under way is revoked.
+    Overtake(usize),
 }
 
 /// How many leases and places of a quota there are, and how long such a place is taken (s): a
@@ -150,8 +152,9 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
     let lengths = (length(), length(), length());
     let act = prop_oneof![
         12 => choices().prop_map(Act::Ask),
-        1 => choices().prop_map(Act::Send),
-        1 => any::<usize>().prop_map(Act::Arrive),
+        2 => choices().prop_map(Act::Send),
+        2 => any::<usize>().prop_map(Act::Arrive),
+        1 => any::<usize>().prop_map(Act::Overtake),
         2 => (any::<usize>(), lengths).prop_map(|(of, (a, b, c))| Act::Keep(of, [a, b, c])),
         2 => any::<usize>().prop_map(|of| Act::Keep(of, [0; 3])),
         2 => any::<usize>().prop_map(Act::Revoke),
@@ -367,6 +370,10 @@ impl Story {
                 (of.checked_rem(last)?, Step::Keep(keep))
             }
             Act::Revoke(of) => (of.checked_rem(last)?, Step::Revoke),
+            Act::Overtake(of) => {
+                let place = of.checked_rem(self.under_way.len())?;
+                (self.under_way[place], Step::Revoke)
+            }
         };
         let ask = ask(&self.choices[number], HoldId(number as u64), plenty);
         let later = matches!(step, Step::Keep(_) | Step::Revoke);

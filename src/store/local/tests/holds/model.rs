@@ -18,6 +18,8 @@ enum Act {
     Keep(usize, [u64; 3]),
     /// One of all requests so far is revoked, whether its call came or not.
     Revoke(usize),
+    /// One of those whose calls are under way is revoked.
+    Overtake(usize),
     /// Time goes on.
     Wait(u64),
 }
@@ -64,6 +66,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         3 => (any::<usize>(), length()).prop_map(|(of, (a, b, c))| Act::Keep(of, [a, b, c])),
         2 => any::<usize>().prop_map(|of| Act::Keep(of, [0; 3])),
         2 => any::<usize>().prop_map(Act::Revoke),
+        2 => any::<usize>().prop_map(Act::Overtake),
         4 => prop_oneof![4 => 1..3000u64, 2 => 1..70_000u64].prop_map(Act::Wait),
     ];
     prop::collection::vec(act, 1..120)
@@ -333,11 +336,9 @@ impl Run {
                 }
             }
             Act::Arrive(of) => {
-                let under_way = (0..self.requests.len()).filter(|i| !self.requests[*i].came);
-                let under_way: Vec<usize> = under_way.collect();
-                if let Some(at) = of.checked_rem(under_way.len()) {
-                    self.requests[under_way[at]].came = true;
-                    self.arrive(under_way[at])?;
+                if let Some(at) = self.under_way(of) {
+                    self.requests[at].came = true;
+                    self.arrive(at)?;
                 }
             }
             Act::Keep(of, keep) => {
@@ -355,18 +356,35 @@ impl Run {
                 prop_assert_eq!(kept, Some(self.model.keep(request, keep)));
             }
             Act::Revoke(of) => {
-                let Some(of) = of.checked_rem(self.requests.len()) else {
-                    return Ok(());
-                };
-                let request = &self.requests[of];
-                if self.tight && !request.came {
-                    // There may be no room for the mark.
-                    return Ok(());
+                if let Some(of) = of.checked_rem(self.requests.len()) {
+                    self.revoke(of)?;
                 }
-                prop_assert_eq!(self.workers[0].revoke(&request.ask, now), Some(()));
-                self.model.revoke(request);
+            }
+            Act::Overtake(of) => {
+                if let Some(at) = self.under_way(of) {
+                    self.revoke(at)?;
+                }
             }
         }
+        Ok(())
+    }
+
+    fn under_way(&self, of: usize) -> Option<usize> {
+        let under_way = (0..self.requests.len()).filter(|i| !self.requests[*i].came);
+        let under_way: Vec<usize> = under_way.collect();
+        let at = of.checked_rem(under_way.len())?;
+        Some(under_way[at])
+    }
+
+    fn revoke(&mut self, of: usize) -> Result<(), TestCaseError> {
+        let request = &self.requests[of];
+        if self.tight && !request.came {
+            // There may be no room for the mark.
+            return Ok(());
+        }
+        let now = Millis(self.model.now);
+        prop_assert_eq!(self.workers[0].revoke(&request.ask, now), Some(()));
+        self.model.revoke(request);
         Ok(())
     }
 
