@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::hold::{Fence, HoldId, Keep, LeaseWanted, QuotaWanted, Wanted};
+use crate::store::local::record::Entry;
 use crate::verdict::{Obstacle, Taken};
 
 mod model;
@@ -331,6 +332,41 @@ fn a_revoked_call_that_came_holds_nothing_and_its_quota_is_spent() {
         by(ask(&mut store, &rich("t", wanted(3)))),
         (Obstacle::Quota, MINUTE)
     );
+}
+
+#[test]
+fn what_is_let_go_leaves_no_entry_and_a_mark_leaves_one() {
+    let heap = Heap::default();
+    let mut store = open(heap.clone());
+    let wanted = |id| flight("f", lease("l", 1, lock("r", nothing(id))));
+    fence(ask(&mut store, &rich("t", wanted(1))));
+    assert_eq!(held_entries(&heap).len(), 3);
+    store.revoke(&rich("t", wanted(1)), NOW).unwrap();
+    assert_eq!(held_entries(&heap).len(), 0);
+    fence(ask(&mut store, &rich("t", wanted(2))));
+    store
+        .keep(&rich("t", wanted(2)), Keep::NOTHING, NOW)
+        .unwrap();
+    assert_eq!(held_entries(&heap).len(), 0);
+    for _ in 0..3 {
+        store.revoke(&rich("t", wanted(3)), NOW).unwrap();
+        assert_eq!(held_entries(&heap).len(), 1);
+    }
+}
+
+/// Entries of what somebody holds, or held and nobody swept.
+fn held_entries(heap: &Heap) -> Vec<Entry> {
+    let pages = bytes(heap)
+        .into_iter()
+        .filter(|(n, _)| !n.ends_with("/ready"));
+    let entries = pages.flat_map(|(_, bytes)| {
+        let (entries, rest) = bytes[16..].as_chunks::<48>();
+        assert!(rest.is_empty());
+        entries.iter().map(Entry::read).collect::<Vec<_>>()
+    });
+    entries
+        .filter(|entry| entry.hold().is_some() || entry.grants().is_some())
+        .collect()
 }
 
 #[test]

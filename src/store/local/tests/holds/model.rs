@@ -444,17 +444,8 @@ impl Run {
     fn end(&mut self) -> Result<(), TestCaseError> {
         let now = self.model.now + 90_001;
         self.model.now = now;
-        for heap_name in self.heap.names() {
-            if heap_name.ends_with("/ready") {
-                continue;
-            }
-            let bytes = self.heap.read(&heap_name).unwrap().bytes;
-            let (entries, rest) = bytes[16..].as_chunks::<48>();
-            prop_assert!(rest.is_empty());
-            for entry in entries.iter().map(crate::store::local::record::Entry::read) {
-                let held = entry.hold().is_some() || entry.grants().is_some();
-                prop_assert!(!held || entry.is_spent(Millis(now)), "{:?}", entry);
-            }
+        for entry in held_entries(&self.heap) {
+            prop_assert!(entry.is_spent(Millis(now)), "{:?}", entry);
         }
         Ok(())
     }
