@@ -709,7 +709,7 @@ fn of_a_kind_as_many_are_had_as_there_are_slots_now() {
     remote.granted(lease(8, 2), at(66));
     // More slots again, at once.
     remote.granted(lease(9, 1000), at(66));
-    remote.granted(lease(10, 3), at(66));
+    remote.granted(lease(10, 4), at(66));
     // What ran out is swept.
     assert_eq!(remote.server.say::<i64>(&format!("ZCARD {LEASE}")), 4);
     remote.granted(lease(11, 1), at(200));

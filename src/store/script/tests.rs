@@ -260,7 +260,7 @@ fn answers_are_verdicts_with_standings() {
 #[test]
 fn answers_say_what_is_held() {
     let all = || greedy("acme", "a", Some("192.0.2.1"));
-    let read = |step, line| read_of(all(), step, line);
+    let read = |step, line: &str| read_of(all(), step, line);
     for step in [Step::Whole, Step::Owner] {
         let Some(Decision::Verdict(Verdict::Allowed(_, fence))) =
             read(step, "a 7 400 200 0 1772323200000000")
