@@ -914,6 +914,53 @@ fn a_user_without_the_right_to_our_commands_is_told_so_and_pays_nothing() {
 }
 
 #[test]
+fn the_rights_that_operators_are_told_to_give_are_enough() {
+    let manual = include_str!("../../docs/redis.md");
+    let line = manual.lines().find(|l| l.starts_with("user tollgate on "));
+    let rights = line.unwrap().strip_prefix("user ").unwrap();
+    let mut remote = remote();
+    remote
+        .server
+        .say::<String>(&format!("ACL SETUSER {rights}"));
+    remote
+        .server
+        .say::<String>("AUTH tollgate tollgate-password");
+    remote.script.key_prefix = String::new();
+    for shadow in [false, true] {
+        let all = |id| {
+            let mut item = whole(all(id));
+            Rc::make_mut(&mut item.ask).shadow = shadow;
+            item
+        };
+        let step = |id, step| Item { step, ..all(id) };
+        granted(&remote.one(all(1), T));
+        assert_eq!(taken(&remote.one(all(2), T)).0, Obstacle::Flight);
+        let decisions = remote.call(
+            &[
+                step(1, Step::Keep(Keep::ON)),
+                step(1, Step::Keep(Keep::NOTHING)),
+                all(2),
+                step(3, Step::Revoke),
+            ],
+            T,
+        );
+        assert_eq!(taken(&decisions[2]).0, Obstacle::Quota);
+        let full = Wanted {
+            quota: None,
+            ..self::all(4)
+        };
+        let mut item = whole(full);
+        Rc::make_mut(&mut item.ask).shadow = shadow;
+        granted(&remote.one(item.clone(), T));
+        let mut other = item;
+        if let Some(wanted) = &mut Rc::make_mut(&mut other.ask).wanted {
+            (wanted.flight, wanted.lock) = (None, None);
+        }
+        assert_eq!(taken(&remote.one(other, T)).0, Obstacle::Lease);
+    }
+}
+
+#[test]
 fn with_callers_clocks_what_is_held_knows_the_later_one() {
     let mut remote = Remote::new(Clock::Store);
     remote
