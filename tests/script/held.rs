@@ -864,11 +864,16 @@ fn a_full_redis_holds_nothing_for_anybody() {
     };
     is_full(&mut remote, &[whole(other())]);
     // Whatever else is in the call, and in whichever order.
+    let parts = Keep {
+        lease: Millis(0),
+        ..Keep::ON
+    };
     for items in [
         [release(all(1)), whole(other())],
         [whole(other()), release(all(1))],
         [release(all(1)), revoke(lease(9, 1))],
         [release(lock(9)), keep(all(1), Keep::ON)],
+        [keep(all(1), parts), release(lock(9))],
     ] {
         is_full(&mut remote, &items);
     }
