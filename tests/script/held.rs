@@ -693,8 +693,13 @@ fn of_a_kind_as_many_are_had_as_there_are_slots_now() {
         remote.granted(lease(id, 8), at(id));
     }
     assert_eq!(remote.taken(lease(8, 8), at(8)), (Obstacle::Lease, 52_000));
+    // Who lets go in the same call is not waited for any more.
+    let items = [release(lease(0, 8)), whole(lease(8, 7))];
+    let decisions = remote.call(&items, at(8));
+    assert_eq!(taken(&decisions[1]), (Obstacle::Lease, 53_000));
+    remote.granted(lease(0, 8), at(8));
     // Fewer slots: who has one keeps it, and nobody comes until there are fewer.
-    assert_eq!(remote.taken(lease(8, 2), at(8)), (Obstacle::Lease, 52_000));
+    assert_eq!(remote.taken(lease(8, 2), at(8)), (Obstacle::Lease, 53_000));
     for id in 0..6 {
         assert_eq!(
             remote.one(keep(lease(id, 2), Keep::ON), at(8)),
