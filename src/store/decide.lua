@@ -385,7 +385,7 @@ local function ending(text)
   return number and number >= -MOST and number <= MOST and number or false
 end
 
--- Who is in a key: `was` when the call came, `ends` now. A hash is read whole: it is one holder's, and may have marks.
+-- Who is in a key: `was` when the call came, `ends` now. A hash is read whole: one has it at a time, and marks are few.
 -- Of a sorted set, which may be long, only those are read who are asked for.
 local function holders_of(index, is_hash)
   local kept = holders[index]
