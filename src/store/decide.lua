@@ -385,7 +385,7 @@ local function ending(text)
   return number and number >= -MOST and number <= MOST and number or false
 end
 
--- Who is in a key: `was` when the call came, `ends` now. A hash is read whole: it is one holder's, and may have marks.
+-- Who is in a key: `was` when the call came, `ends` now. A hash is read whole: one has it at a time, and marks are few.
 -- Of a sorted set, which may be long, only those are read who are asked for.
 local function holders_of(index, is_hash)
   local kept = holders[index]
@@ -435,26 +435,23 @@ local function count_after(kept, at)
   return count
 end
 
--- The nth lowest score above a time: there are as many. (Of leases, which may go in this call, n is 1; to a quota a
--- call only adds. So whoever is left out here comes before the nth.)
+-- The nth lowest score above a time: there are as many. (Leases may come and go in this call, but n is 1 for them; a
+-- quota is only added to, as of now: whoever was in it before comes before that, or waits no longer.)
 local function nth_after(kept, at, n)
-  local known, scores = 0, {}
+  local known, nth = 0, MOST
   for _, ends in pairs(kept.ends) do
     known = known + 1
     if ends and ends > at then
-      scores[#scores + 1] = ends
+      nth = min(nth, ends)
     end
   end
-  local skipped = max(0, n - 1 - known)
-  local found = read('ZRANGEBYSCORE', kept.index, format('(%.0f', at), MOST, 'WITHSCORES', 'LIMIT', skipped,
-    n - skipped + known) or {}
-  for place = 1, #found, 2 do
+  local found = read('ZRANGEBYSCORE', kept.index, format('(%.0f', at), MOST, 'WITHSCORES', 'LIMIT', n - 1, known + 1)
+  for place = 1, found and #found or 0, 2 do
     if kept.ends[found[place]] == nil then
-      scores[#scores + 1] = tonumber(found[place + 1])
+      nth = min(nth, tonumber(found[place + 1]))
     end
   end
-  table.sort(scores)
-  return scores[n - skipped]
+  return nth
 end
 
 -- The earliest end of those who hold a lock or a key in flight; nil: nobody does.
