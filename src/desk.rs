@@ -34,6 +34,7 @@ mod own;
 mod pick;
 mod protocol;
 mod settle;
+mod told;
 
 /// Commands of a call that loads the script: each carries its source.
 const MOST_LOADS: usize = 8;
@@ -220,40 +221,6 @@ impl<P: Protocol> Desk<P> {
         let entry = self.entry(Item { ask, step }, waiter);
         self.line.join(entry);
         Asked::Waiting { kick }
-    }
-
-    /// The store is to be told something that nobody waits for: [`Step::Keep`], [`Step::Revoke`],
-    /// [`Step::Undo`] or [`Step::GiveBack`]. It goes ahead of every question under the same hash tag that
-    /// leaves from now on. Whether somebody has to see to it that [`Self::next_call`] is called soon.
-    ///
-    /// [`Step::Keep`]: crate::store::script::Step::Keep
-    /// [`Step::Revoke`]: crate::store::script::Step::Revoke
-    /// [`Step::Undo`]: crate::store::script::Step::Undo
-    /// [`Step::GiveBack`]: crate::store::script::Step::GiveBack
-    pub fn tell(&mut self, item: Item, now: Millis) -> bool {
-        self.seen = now;
-        let idle = self.flight.is_none() && self.line.waiting() == 0;
-        self.owe(item, now) && idle && self.breaker.get().admits(now)
-    }
-
-    /// Letters that wait to be sent, without those in flight.
-    #[must_use]
-    pub fn letters(&self) -> usize {
-        self.outbox.len()
-    }
-
-    /// Whether [`Self::next_call`] has something to do though nobody asks: a letter is due, or a call never
-    /// came back.
-    #[must_use]
-    pub fn wants_call(&self, now: Millis) -> bool {
-        match &self.flight {
-            Some(flight) => flight.is_overdue(now),
-            None if self.line.waiting() > 0 => true,
-            None => {
-                let may = self.for_letters && self.breaker.get().admits(now);
-                may && self.outbox.due(now).is_some()
-            }
-        }
     }
 
     /// A stream is gone, or wants no answer any more. It may have asked nothing, or have its answer.
