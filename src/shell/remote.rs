@@ -258,6 +258,13 @@ impl Remote {
                     let counter = Counter::StoreErrors(StoreError::Front(fault.name()));
                     gauges.count(&rules.config, counter, 1);
                 }
+                Notice::Dropped(letters) => {
+                    log::warn!(
+                        "{letters} letters to the store at {} were dropped",
+                        self.upstream
+                    );
+                }
+                Notice::Lost => log::warn!("something that was held was not held any more"),
                 Notice::Opened { fault, failures } => {
                     log::error!(
                         "the store at {} failed {failures} times in a row ({}; {}): it is left alone for now; routes \
