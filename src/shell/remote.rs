@@ -125,6 +125,7 @@ impl Remote {
                     desk: self.desk.borrow().another(),
                     flight: None,
                 };
+                self.desk.borrow_mut().lend(&mut own.desk, ask);
                 let asked = own.desk.ask(life.id, Rc::clone(ask), now);
                 if let Asked::Waiting { .. } = asked {
                     own.flight = self.dispatch(&mut own.desk, now);
@@ -260,11 +261,18 @@ impl Remote {
                 }
                 Notice::Dropped(letters) => {
                     log::warn!(
-                        "{letters} letters to the store at {} were dropped",
+                        "the store at {} was not told in time what {letters} requests let go or hold on; it ends by itself",
+                        self.upstream
+                    );
+                    gauges.count(&rules.config, Counter::OutboxDropped, letters);
+                }
+                Notice::Lost => {
+                    log::warn!(
+                        "the store at {} lost a lease, a lock or an idempotency key that a request still holds; another \
+                         one may have it by now",
                         self.upstream
                     );
                 }
-                Notice::Lost => log::warn!("something that was held was not held any more"),
                 Notice::Opened { fault, failures } => {
                     log::error!(
                         "the store at {} failed {failures} times in a row ({}; {}): it is left alone for now; routes \

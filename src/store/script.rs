@@ -122,13 +122,6 @@ impl Script {
         }
     }
 
-    /// Under what name the store has what a request holds.
-    #[must_use]
-    pub fn member(&self, ask: &Ask) -> String {
-        let _ = ask;
-        String::new()
-    }
-
     /// The source.
     #[must_use]
     pub const fn source() -> &'static str {
