@@ -85,7 +85,8 @@ impl Life {
                 Some(_) if too_large => Body::TooLarge,
                 _ => Body::of(host::request_body(LARGEST.saturating_add(1))),
             };
-            return self.with_facts(Some(&body), Event::Body);
+            #[expect(clippy::redundant_closure, reason = "the variant alone is of one lifetime")]
+            return self.with_facts(Some(&body), |facts| Event::Body(facts));
         }
         // A host that goes on with the body goes on with the headers that wait, too.
         if self.flow.borrow().is_waiting() {
