@@ -67,6 +67,18 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// Nothing yet.
+    #[must_use]
+    pub const fn nothing(id: HoldId) -> Self {
+        Self {
+            id,
+            flight: None,
+            lock: None,
+            lease: None,
+            quota: None,
+        }
+    }
+
     /// Whether any of it has to be let go some time.
     #[must_use]
     pub const fn is_held(&self) -> bool {

@@ -362,11 +362,8 @@ fn in_flight(ask: &Ask) -> Option<Wanted> {
     let wanted = ask.wanted.as_ref()?;
     wanted.flight.as_ref()?;
     Some(Wanted {
-        id: wanted.id,
         flight: wanted.flight.clone(),
-        lock: None,
-        lease: None,
-        quota: None,
+        ..Wanted::nothing(wanted.id)
     })
 }
 

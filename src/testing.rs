@@ -3,6 +3,7 @@
 use tollgate_config::{Config, Limit, Millis, Points, Seconds};
 
 use crate::body::Body;
+use crate::hold::{HoldId, LeaseWanted, Wanted};
 use crate::limit::bucket::Meter;
 use crate::limit::decision::Strictness;
 use crate::limit::penalty::Terms;
@@ -100,4 +101,16 @@ pub(crate) fn standing(
 pub(crate) fn standings(of: &[Standing]) -> Standings {
     let at = |index: usize| of.get(index).copied();
     Standings::new([at(0), at(1), at(2)])
+}
+
+/// One of two leases of a kind.
+pub(crate) fn a_lease(id: u64) -> Wanted {
+    let lease = LeaseWanted {
+        kind: "reconcile".into(),
+        slots: 2,
+    };
+    Wanted {
+        lease: Some(lease),
+        ..Wanted::nothing(HoldId(id))
+    }
 }

@@ -8,25 +8,14 @@ use tollgate_config::Millis;
 
 use super::{KEPT_FOR, Letter, MOST_LETTERS, Outbox};
 use crate::client_ip::Address;
-use crate::hold::{HoldId, Keep, LeaseWanted, Wanted};
+use crate::hold::{HoldId, Keep};
 use crate::store::script::{Item, Step};
 use crate::store::{Ask, Subject};
-use crate::testing::{box_terms, meter};
+use crate::testing::{a_lease, box_terms, meter};
 
 const T0: Millis = Millis(1_743_465_600_000);
 
 fn item(id: u64, step: Step) -> Item {
-    let lease = LeaseWanted {
-        kind: "reconcile".into(),
-        slots: 2,
-    };
-    let wanted = Wanted {
-        id: HoldId(id),
-        flight: None,
-        lock: None,
-        lease: Some(lease),
-        quota: None,
-    };
     let subject = Subject::Anonymous {
         address: Address::Other(b"i".to_vec()),
         meter: meter(10, 60, 10),
@@ -38,7 +27,7 @@ fn item(id: u64, step: Step) -> Item {
         shadow: false,
         grace: Millis(1000),
         penalty: box_terms(),
-        wanted: Some(wanted),
+        wanted: Some(a_lease(id)),
     });
     Item { ask, step }
 }

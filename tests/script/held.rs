@@ -26,13 +26,7 @@ const QUOTA: &str = "p:qt:{t:acme}:export";
 const RELEASE: &str = "for _,k in ipairs(KEYS) do redis.call(redis.call('TYPE',k).ok=='zset' and 'ZREM' or 'HDEL',k,ARGV[1]) end";
 
 fn nothing(id: u64) -> Wanted {
-    Wanted {
-        id: HoldId(id),
-        flight: None,
-        lock: None,
-        lease: None,
-        quota: None,
-    }
+    Wanted::nothing(HoldId(id))
 }
 
 fn lease(id: u64, slots: u32) -> Wanted {

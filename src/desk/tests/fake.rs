@@ -6,14 +6,14 @@ use tollgate_config::{Breaker, Front as Dialect, Millis, Redis, Topology};
 
 use crate::client_ip::Address;
 use crate::desk::{Desk, Protocol};
-use crate::hold::{HoldId, Keep, LeaseWanted, Wanted};
+use crate::hold::Keep;
 use crate::identity::Id;
 use crate::limit::bucket::Meter;
 use crate::limit::penalty::Lockout;
 use crate::store::front::Call;
 use crate::store::script::{Answers, Command, Decision, Item, Step};
 use crate::store::{Ask, Subject};
-use crate::testing::{box_terms, meter, standing, standings};
+use crate::testing::{a_lease, box_terms, meter, standing, standings};
 use crate::verdict::{Boxed, Obstacle, Policy, Scope, Standing, Taken, Throttled, Verdict};
 
 pub(super) const TIMEOUT: Millis = Millis(20);
@@ -198,19 +198,8 @@ pub(super) fn anonymous(ip: &str) -> Rc<Ask> {
 
 /// The same question, which wants a lease besides.
 pub(super) fn with_lease(ask: &Ask, id: u64) -> Rc<Ask> {
-    let lease = LeaseWanted {
-        kind: "reconcile".into(),
-        slots: 2,
-    };
-    let wanted = Wanted {
-        id: HoldId(id),
-        flight: None,
-        lock: None,
-        lease: Some(lease),
-        quota: None,
-    };
     Rc::new(Ask {
-        wanted: Some(wanted),
+        wanted: Some(a_lease(id)),
         ..ask.clone()
     })
 }

@@ -2,6 +2,8 @@
 //! whoever leaves meanwhile: no more requests are at work than there are leases, no ledger is worked on twice, and
 //! in the end nothing is held.
 
+#[path = "redis/dice.rs"]
+mod dice;
 #[path = "redis/front.rs"]
 mod front;
 #[path = "../../agreement/server.rs"]
@@ -13,6 +15,7 @@ use tollgate_host::{
     Answer, Call, Options, Outcome, Process, Request, Response, StreamId, Upstream, Vm, filter_wasm,
 };
 
+use dice::Dice;
 use front::Front;
 
 const CONFIG: &str = r#"{
@@ -31,18 +34,6 @@ const CONFIG: &str = r#"{
 const TENANTS: u64 = 2;
 const LEDGERS: u64 = 2;
 const LEASES: usize = 2;
-
-/// A sequence of numbers that is the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % most
-    }
-}
 
 /// A request that is under way.
 #[derive(Clone, Copy)]

@@ -1,6 +1,8 @@
 //! Whatever a store behind a front answers, and whoever leaves meanwhile: every request that stays gets
 //! one legal answer, and the host never sees what it would not forgive.
 
+#[path = "redis/dice.rs"]
+mod dice;
 #[path = "redis/front.rs"]
 mod front;
 #[path = "../../agreement/server.rs"]
@@ -12,6 +14,7 @@ use tollgate_host::{
     Action, Answer, Options, Outcome, Process, Request, StreamId, Upstream, Vm, filter_wasm,
 };
 
+use dice::Dice;
 use front::Front;
 
 const CONFIG: &str = r#"{
@@ -24,18 +27,6 @@ const CONFIG: &str = r#"{
 
 /// Streams that one callback may serve: each nests on the host's stack.
 const MOST_SERVED: usize = 16;
-
-/// A sequence of numbers that is the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % most
-    }
-}
 
 struct Gateway {
     process: Process,

@@ -10,13 +10,7 @@ mod model;
 const MINUTE: u64 = 60_000;
 
 fn nothing(id: u64) -> Wanted {
-    Wanted {
-        id: HoldId(id),
-        flight: None,
-        lock: None,
-        lease: None,
-        quota: None,
-    }
+    Wanted::nothing(HoldId(id))
 }
 
 fn flight(key: &str, wanted: Wanted) -> Wanted {
