@@ -11,3 +11,18 @@ pub enum Body {
     /// It is larger than [`LARGEST`].
     TooLarge,
 }
+
+impl Body {
+    /// Of a request without one.
+    pub const NONE: Self = Self::Whole(Vec::new());
+
+    /// The body of these bytes.
+    #[must_use]
+    pub fn of(bytes: Vec<u8>) -> Self {
+        if bytes.len() > LARGEST {
+            Self::TooLarge
+        } else {
+            Self::Whole(bytes)
+        }
+    }
+}

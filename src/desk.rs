@@ -21,7 +21,7 @@ pub use self::protocol::Protocol;
 use crate::breaker::Breaker;
 use crate::store::Ask;
 use crate::store::front::{Call, Front, Raw, StoreFault};
-use crate::store::script::{Clock, Command, Item, Script};
+use crate::store::script::{Command, Item, Script};
 use crate::verdict::Verdict;
 
 mod course;
@@ -150,11 +150,7 @@ impl Desk<Script> {
     /// The desk of a configured Redis.
     #[must_use]
     pub fn new(redis: &Redis) -> Self {
-        let script = Script {
-            key_prefix: redis.key_prefix.clone(),
-            clock: Clock::Store,
-        };
-        Self::with(redis, script)
+        Self::with(redis, Script::of(&redis.key_prefix))
     }
 }
 

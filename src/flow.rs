@@ -11,11 +11,13 @@ use std::rc::Rc;
 use tollgate_config::{Millis, Mode, RouteId};
 
 use self::counts::{counts, note, toll_counts};
+use crate::held::{End, Grantor, Held};
+use crate::hold::{Fence, Keep};
 use crate::limit::penalty::Lockout;
 use crate::metrics::Counter;
-use crate::passes::Pass;
+use crate::passes::{Continued, Pass};
 use crate::plan::{Check, Facts, Plan};
-use crate::reply::{Asker, Reply, fields, refusal};
+use crate::reply::{Asker, Field, Reply, fields, refusal};
 use crate::request::Request;
 use crate::rules::Rules;
 use crate::store::{Ask, Toll};
@@ -27,16 +29,26 @@ use crate::verdict::{Boxed, Verdict};
     reason = "made and consumed once, never stored"
 )]
 pub enum Event<'a> {
-    /// Its headers came; and the pass of the request that it continues, if it does.
-    Headers(Request, Facts<'a>, Option<Rc<Pass>>),
+    /// Its headers came; and what the request that it continues was let through with, if it does. Facts
+    /// tell the body where it is known already: there is none.
+    Headers(Request, Facts<'a>, Option<Continued>),
+    /// The body came, which was waited for: as a fact.
+    Body(Facts<'a>),
     /// The store decided; or the degraded limiter, where that was asked.
     Decided(Verdict, Toll, Millis),
     /// The store told which box is in force.
     Lockout(Option<Boxed>, Millis),
     /// The store failed to answer what it was asked.
     StoreFailed(Millis),
-    /// The response's headers came: the upstream's, or a reply's.
-    ResponseHeaders,
+    /// The response's headers came: the upstream's, or a reply's. The status where
+    /// [it is asked for](Flow::asks_status).
+    ResponseHeaders(Option<u16>, Millis),
+    /// The response came to its end.
+    ResponseEnd,
+    /// Time went by.
+    Tick(Millis),
+    /// The stream is over.
+    Done(Millis),
 }
 
 /// What the store is asked.
@@ -55,6 +67,8 @@ pub enum Question {
 pub enum Effect {
     /// Take this header off the request.
     Strip(String),
+    /// Wait for the whole body.
+    AwaitBody,
     /// Ask; the request waits.
     Ask(Question),
     /// Leave the verdict for access logs.
@@ -63,12 +77,45 @@ pub enum Effect {
     Count(Counter, u64),
     /// Tell the operator of a trip of the box.
     Trip(Trip),
+    /// Set a header of the request, in place of any other of this name.
+    Lend(Field),
+    /// Look after what the request holds, until it is [over](Event::Done): [`Event::Tick`] from time to time.
+    Hold,
+    /// Tell whoever granted it for how long what was granted is held on.
+    Tell(Told),
+    /// The stream is over, but its request may be continued by another one at once. If it is not, what it holds
+    /// is to be [ended](Held::end) as aborted. With the request's id.
+    Park(Vec<u8>, Held),
     /// Let the request go on, and keep its pass until the response comes.
     Resume(Rc<Pass>),
     /// Answer the request.
     Reply(Reply),
     /// Set the headers of this pass in the response, and keep it no longer.
     Respond(Rc<Pass>),
+}
+
+/// For how long what was granted is held on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// What was asked for.
+    pub ask: Rc<Ask>,
+    /// Of whom.
+    pub grantor: Grantor,
+    /// For how long.
+    pub keep: Keep,
+}
+
+impl Told {
+    /// What is to be told about something held.
+    #[must_use]
+    pub fn of(held: &Held, keep: Keep) -> Self {
+        let (ask, grantor) = held.of_whom();
+        Self {
+            ask: Rc::clone(ask),
+            grantor,
+            keep,
+        }
+    }
 }
 
 /// A trip of the penalty box, for the operator.
@@ -90,16 +137,20 @@ pub enum Flow {
     /// Nothing happened yet.
     #[default]
     Fresh,
+    /// The body is waited for.
+    Reading(Box<Request>),
     /// A question is open.
     Asking(Box<Asking>),
     /// The store failed, and the question to the degraded limiter is open.
     Degrading(Box<Asking>),
     /// It was let through.
-    Passed(Rc<Pass>),
-    /// It was let through, and its response came.
-    Responded,
+    Passed(Rc<Pass>, Option<Box<Held>>),
+    /// It was let through, and its response came; whether that is complete.
+    Responded(Option<Box<Held>>, End),
     /// It was answered.
     Refused,
+    /// Its stream is over.
+    Over,
 }
 
 /// A request with an open question.
@@ -119,26 +170,79 @@ impl Flow {
         }
     }
 
+    /// Whether the body is waited for.
+    #[must_use]
+    pub const fn is_reading(&self) -> bool {
+        matches!(self, Self::Reading(_))
+    }
+
+    /// Whether the request waits for something.
+    #[must_use]
+    pub const fn is_waiting(&self) -> bool {
+        matches!(
+            self,
+            Self::Reading(_) | Self::Asking(_) | Self::Degrading(_)
+        )
+    }
+
+    /// Whether it was let through and holds something.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.held().is_some()
+    }
+
+    /// Whether the status of the response makes a difference.
+    #[must_use]
+    pub fn asks_status(&self) -> bool {
+        self.held().is_some_and(Held::depends_on_status)
+    }
+
+    /// Whether [`Event::Tick`] makes a difference at `now`.
+    #[must_use]
+    pub fn is_due(&self, now: Millis) -> bool {
+        self.held().is_some_and(|held| held.is_due(now))
+    }
+
+    fn held(&self) -> Option<&Held> {
+        match self {
+            Self::Passed(_, held) | Self::Responded(held, _) => held.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Takes an event, at a nonce, and says what to do.
     pub fn on(&mut self, rules: &Rules, event: Event<'_>, nonce: u64) -> Vec<Effect> {
         match (std::mem::take(self), event) {
-            (Self::Fresh, Event::Headers(request, _, Some(pass))) => {
+            (Self::Fresh, Event::Headers(request, _, Some(Continued { pass, held }))) => {
                 let mut effects = strip(&request);
                 effects.push(Effect::Note(pass.note));
-                effects.push(self.pass(pass));
+                effects.extend(self.pass(rules, pass, held));
                 effects
             }
             (Self::Fresh, Event::Headers(request, facts, None)) => {
                 self.arrive(rules, request, &facts, nonce)
             }
+            (Self::Reading(request), Event::Body(facts)) => {
+                let plan = Plan::of(rules, &request, &facts, nonce);
+                self.begin(
+                    rules,
+                    Asking {
+                        request: *request,
+                        plan,
+                    },
+                    &facts,
+                    nonce,
+                )
+            }
             (Self::Asking(asking), Event::Decided(verdict, toll, now)) => {
                 let mut effects = toll_counts(&toll);
-                effects.extend(self.settle(rules, &asking, verdict, now, nonce));
+                effects.extend(self.settle(rules, &asking, verdict, Grantor::Store, now, nonce));
                 effects
             }
             (Self::Degrading(asking), Event::Decided(verdict, toll, now)) => {
                 let mut effects = toll_counts(&toll);
-                effects.extend(self.settle(rules, &asking, verdict.degraded(), now, nonce));
+                let granted = verdict.degraded();
+                effects.extend(self.settle(rules, &asking, granted, Grantor::Node, now, nonce));
                 effects
             }
             (Self::Asking(asking), Event::StoreFailed(now)) => {
@@ -147,19 +251,49 @@ impl Flow {
             (Self::Asking(asking), Event::Lockout(boxed, now)) => {
                 let verdict = match (boxed, &asking.plan.check) {
                     (Some(boxed), _) => Verdict::Boxed(boxed),
-                    (None, Check::IdempotencyKey(fault, _)) => Verdict::IdempotencyKey(*fault),
+                    (None, Check::Faulty(fault, _)) => fault.verdict(),
                     (None, _) => Verdict::Contended,
                 };
-                self.settle(rules, &asking, verdict, now, nonce)
+                self.settle(rules, &asking, verdict, Grantor::Store, now, nonce)
             }
-            (Self::Passed(pass), Event::ResponseHeaders) => {
-                *self = Self::Responded;
-                let silent = pass.fields.is_empty() && pass.id.is_empty();
-                if silent {
-                    Vec::new()
-                } else {
-                    vec![Effect::Respond(pass)]
+            (Self::Passed(pass, mut held), Event::ResponseHeaders(status, now)) => {
+                let mut effects = Vec::new();
+                let answered = |(held, status): (&mut Box<Held>, u16)| {
+                    let keep = held.answered(status, now)?;
+                    Some(Effect::Tell(Told::of(held, keep)))
+                };
+                effects.extend(held.as_mut().zip(status).and_then(answered));
+                *self = Self::Responded(held, End::Aborted);
+                if !pass.fields.is_empty() || !pass.id.is_empty() {
+                    effects.push(Effect::Respond(pass));
                 }
+                effects
+            }
+            (Self::Responded(held, _), Event::ResponseEnd) => {
+                *self = Self::Responded(held, End::Complete);
+                Vec::new()
+            }
+            (mut passed @ (Self::Passed(..) | Self::Responded(..)), Event::Tick(now)) => {
+                let effects = passed.renew(now);
+                *self = passed;
+                effects
+            }
+            (Self::Passed(pass, Some(held)), Event::Done(now)) => {
+                *self = Self::Over;
+                // No response came: the client left, or the proxy follows a redirect itself.
+                if pass.id.is_empty() {
+                    vec![Effect::Tell(Told::of(&held, held.end(End::Aborted, now)))]
+                } else {
+                    vec![Effect::Park(pass.id.clone(), *held)]
+                }
+            }
+            (Self::Responded(Some(held), end), Event::Done(now)) => {
+                *self = Self::Over;
+                vec![Effect::Tell(Told::of(&held, held.end(end, now)))]
+            }
+            (_, Event::Done(_)) => {
+                *self = Self::Over;
+                Vec::new()
             }
             // Whatever else comes changes nothing: a second head, an answer nobody waits for.
             (same, _) => {
@@ -176,14 +310,31 @@ impl Flow {
         facts: &Facts<'_>,
         nonce: u64,
     ) -> Vec<Effect> {
-        let plan = Plan::of(rules, &request, facts);
+        let plan = Plan::of(rules, &request, facts, nonce);
         let mut effects = strip(&request);
-        let question = match &plan.check {
+        if plan.check == Check::Body {
+            effects.push(Effect::AwaitBody);
+            *self = Self::Reading(Box::new(request));
+        } else {
+            effects.extend(self.begin(rules, Asking { request, plan }, facts, nonce));
+        }
+        effects
+    }
+
+    /// What has to be checked is known.
+    fn begin(
+        &mut self,
+        rules: &Rules,
+        asking: Asking,
+        facts: &Facts<'_>,
+        nonce: u64,
+    ) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let question = match &asking.plan.check {
             Check::Store(ask) => Some(Question::Decide(Rc::clone(ask))),
-            Check::IdempotencyKey(_, ask) => Some(Question::Lockout(Rc::clone(ask))),
-            Check::Exempt | Check::Invalid(_) => None,
+            Check::Faulty(_, ask) => Some(Question::Lockout(Rc::clone(ask))),
+            Check::Exempt | Check::Invalid(_) | Check::Body => None,
         };
-        let asking = Asking { request, plan };
         match question {
             Some(question) => {
                 effects.push(Effect::Ask(question));
@@ -194,7 +345,8 @@ impl Flow {
                     Check::Invalid(invalid) => Verdict::Invalid(invalid.clone()),
                     _ => Verdict::Exempt,
                 };
-                effects.extend(self.settle(rules, &asking, verdict, facts.now, nonce));
+                let now = facts.now;
+                effects.extend(self.settle(rules, &asking, verdict, Grantor::Store, now, nonce));
             }
         }
         effects
@@ -216,10 +368,10 @@ impl Flow {
         }
         let verdict = match &asking.plan.check {
             // Whatever the store knows, it would not have passed.
-            Check::IdempotencyKey(fault, _) => Verdict::IdempotencyKey(*fault),
+            Check::Faulty(fault, _) => fault.verdict(),
             _ => Verdict::Unavailable,
         };
-        effects.extend(self.settle(rules, &asking, verdict, now, nonce));
+        effects.extend(self.settle(rules, &asking, verdict, Grantor::Store, now, nonce));
         effects
     }
 
@@ -228,6 +380,7 @@ impl Flow {
         rules: &Rules,
         asking: &Asking,
         verdict: Verdict,
+        grantor: Grantor,
         now: Millis,
         nonce: u64,
     ) -> Vec<Effect> {
@@ -246,10 +399,10 @@ impl Flow {
                 },
             ),
         };
-        effects.push(match reply {
+        match reply {
             Some(reply) => {
                 *self = Self::Refused;
-                Effect::Reply(reply)
+                effects.push(Effect::Reply(reply));
             }
             None => {
                 let dialect = rules.config.headers.dialect;
@@ -260,20 +413,59 @@ impl Flow {
                     Verdict::Exempt => &[],
                     _ => request.first("x-request-id"),
                 };
-                self.pass(Rc::new(Pass {
+                let held = held(rules, plan, &verdict, grantor, now);
+                let pass = Rc::new(Pass {
                     id: id.to_vec(),
                     fields: fields.unwrap_or_default(),
                     note: note(plan, &verdict),
-                }))
+                });
+                effects.extend(self.pass(rules, pass, held));
             }
-        });
+        }
         effects
     }
 
-    fn pass(&mut self, pass: Rc<Pass>) -> Effect {
-        *self = Self::Passed(Rc::clone(&pass));
-        Effect::Resume(pass)
+    fn pass(&mut self, rules: &Rules, pass: Rc<Pass>, held: Option<Held>) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if let Some(held) = &held {
+            let headers = held.headers(|ask| rules.member(ask));
+            effects.extend(headers.into_iter().map(Effect::Lend));
+            effects.push(Effect::Hold);
+        }
+        effects.push(Effect::Resume(Rc::clone(&pass)));
+        *self = Self::Passed(pass, held.map(Box::new));
+        effects
     }
+
+    fn renew(&mut self, now: Millis) -> Vec<Effect> {
+        let (Self::Passed(_, Some(held)) | Self::Responded(Some(held), _)) = self else {
+            return Vec::new();
+        };
+        let keep = held.renew(now);
+        keep.map(|keep| Effect::Tell(Told::of(held, keep)))
+            .into_iter()
+            .collect()
+    }
+}
+
+/// What a request holds that was let through.
+fn held(
+    rules: &Rules,
+    plan: &Plan,
+    verdict: &Verdict,
+    grantor: Grantor,
+    now: Millis,
+) -> Option<Held> {
+    let fence: Option<Fence> = match verdict {
+        Verdict::Allowed(_, fence) => *fence,
+        Verdict::Degraded(_) => None,
+        _ => return None,
+    };
+    let Check::Store(ask) = &plan.check else {
+        return None;
+    };
+    let route = rules.config.routes.get(plan.route.0);
+    Held::of(ask, grantor, fence, route, now)
 }
 
 fn strip(request: &Request) -> Vec<Effect> {

@@ -8,6 +8,7 @@ pub mod breaker;
 pub mod client_ip;
 pub mod desk;
 pub mod flow;
+pub mod held;
 pub mod hold;
 pub mod idempotency;
 pub mod identity;

@@ -46,6 +46,10 @@ pub enum Counter {
     Evictions,
     /// Changes of a page that were tried again because another worker was faster.
     Retries,
+    /// Requests refused because all leases of the route's kind are held.
+    LeasesRefused(RouteId),
+    /// Messages to the store that were given up, after retries or for lack of room.
+    OutboxDropped,
     /// Decisions that the store did not make.
     StoreErrors(StoreError),
 }
@@ -96,6 +100,12 @@ impl Counter {
             }
             Self::Evictions => "tollgate_evictions_total".to_owned(),
             Self::Retries => "tollgate_store_retries_total".to_owned(),
+            Self::LeasesRefused(route) => {
+                let lease = config.routes.get(route.0).and_then(|r| r.lease.as_ref());
+                let kind = lease.map_or("none", |lease| lease.kind.as_str());
+                format!("tollgate_leases_refused_total.kind.{kind}")
+            }
+            Self::OutboxDropped => "tollgate_outbox_dropped_total".to_owned(),
             Self::StoreErrors(error) => {
                 let kind = match error {
                     StoreError::Contention => "contention",

@@ -8,6 +8,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::rc::Rc;
 
+use crate::held::Held;
 use crate::reply::Field;
 use crate::request::{Occurs, Request};
 
@@ -23,6 +24,15 @@ pub struct Pass {
     pub fields: Vec<Field>,
     /// The verdict, as access logs have it.
     pub note: &'static str,
+}
+
+/// What the request that another one continues was let through with, and what it holds.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Continued {
+    /// Its pass.
+    pub pass: Rc<Pass>,
+    /// What it holds.
+    pub held: Option<Held>,
 }
 
 /// The id of the request that a head continues, if it says that it is an internal redirect.
@@ -42,6 +52,8 @@ pub fn continues(request: &Request) -> Option<&[u8]> {
 pub struct Passes {
     hasher: RandomState,
     kept: Vec<Option<Rc<Pass>>>,
+    /// What requests hold whose streams are over, but that may be continued at once.
+    parked: Vec<(Vec<u8>, Held)>,
 }
 
 impl Default for Passes {
@@ -49,6 +61,7 @@ impl Default for Passes {
         Self {
             hasher: RandomState::new(),
             kept: vec![None; KEPT],
+            parked: Vec::new(),
         }
     }
 }
@@ -66,6 +79,26 @@ impl Passes {
     /// Takes the pass of a request, if it is there.
     pub fn take(&mut self, id: &[u8]) -> Option<Rc<Pass>> {
         self.place(id)?.take_if(|pass| pass.id == id)
+    }
+
+    /// Keeps what a request of this id holds, whose stream is over.
+    pub fn park(&mut self, id: Vec<u8>, held: Held) {
+        self.parked.push((id, held));
+    }
+
+    /// Takes the pass of a request and what it holds, if it is there.
+    pub fn resume(&mut self, id: &[u8]) -> Option<Continued> {
+        let pass = self.take(id)?;
+        let place = self.parked.iter().position(|(parked, _)| parked == id);
+        let held = place.map(|place| self.parked.swap_remove(place).1);
+        Some(Continued { pass, held })
+    }
+
+    /// Takes what is parked: a request that is continued is continued in the same turn, so whatever is there
+    /// in a later one is over.
+    pub fn take_parked(&mut self) -> Vec<Held> {
+        let parked = std::mem::take(&mut self.parked);
+        parked.into_iter().map(|(_, held)| held).collect()
     }
 
     fn place(&mut self, id: &[u8]) -> Option<&mut Option<Rc<Pass>>> {

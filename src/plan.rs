@@ -7,15 +7,18 @@ use tollgate_config::{
     path,
 };
 
+use crate::body::{self, Body};
 use crate::client_ip::Address;
+use crate::hold::{HoldId, LeaseWanted, QuotaWanted, Wanted};
 use crate::idempotency;
-use crate::identity::{Caller, Properties};
+use crate::identity::{Caller, Id, Properties};
 use crate::limit::{bucket::Meter, decision::Strictness, penalty::Terms};
 use crate::price;
-use crate::request::Request;
+use crate::request::{Occurs, Request};
+use crate::resource;
 use crate::rules::Rules;
 use crate::store::{Ask, BoxTerms, Subject};
-use crate::verdict::{Invalid, KeyFault};
+use crate::verdict::{Invalid, KeyFault, ResourceFault, Verdict};
 
 /// What is known of the world when a request arrives.
 pub struct Facts<'a> {
@@ -25,6 +28,8 @@ pub struct Facts<'a> {
     pub properties: Properties<'a>,
     /// The address the proxy established. Asked only where it matters.
     pub source: &'a dyn Fn() -> Vec<u8>,
+    /// The body, if it is known.
+    pub body: Option<&'a Body>,
 }
 
 /// How a request is labelled in metrics.
@@ -45,10 +50,32 @@ pub enum Check {
     Exempt,
     /// It contradicts itself.
     Invalid(Invalid),
-    /// Its key is at fault; a box comes first, though.
-    IdempotencyKey(KeyFault, Rc<Ask>),
+    /// The body has to be known first.
+    Body,
+    /// Something that it must bring is missing; a box comes first, though.
+    Faulty(Fault, Rc<Ask>),
     /// The store decides.
     Store(Rc<Ask>),
+}
+
+/// What a request does not bring as it must.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Its idempotency key.
+    IdempotencyKey(KeyFault),
+    /// The resource to lock.
+    Resource(ResourceFault),
+}
+
+impl Fault {
+    /// The verdict on it.
+    #[must_use]
+    pub const fn verdict(self) -> Verdict {
+        match self {
+            Self::IdempotencyKey(fault) => Verdict::IdempotencyKey(fault),
+            Self::Resource(fault) => Verdict::Invalid(Invalid::Resource(fault)),
+        }
+    }
 }
 
 impl Check {
@@ -56,8 +83,8 @@ impl Check {
     #[must_use]
     pub fn ask(&self) -> Option<&Ask> {
         match self {
-            Self::IdempotencyKey(_, ask) | Self::Store(ask) => Some(ask),
-            Self::Exempt | Self::Invalid(_) => None,
+            Self::Faulty(_, ask) | Self::Store(ask) => Some(ask),
+            Self::Exempt | Self::Body | Self::Invalid(_) => None,
         }
     }
 }
@@ -98,9 +125,9 @@ impl Plan {
         }
     }
 
-    /// The plan for a request.
+    /// The plan for a request; `nonce` becomes the id of what it holds.
     #[must_use]
-    pub fn of(rules: &Rules, request: &Request, facts: &Facts<'_>) -> Self {
+    pub fn of(rules: &Rules, request: &Request, facts: &Facts<'_>, nonce: u64) -> Self {
         let config = &rules.config;
         let path = request.path();
         let (route_id, route) = dearest(config, request.method(), &path);
@@ -118,14 +145,95 @@ impl Plan {
             Ok(caller) => caller,
             Err(invalid) => return plan(TierLabel::None, Check::Invalid(invalid)),
         };
+        let lock = match locked(route, request, &path, facts.body) {
+            Locked::Unread => return plan(TierLabel::None, Check::Body),
+            Locked::Read(lock) => lock,
+        };
         let cost = route.map_or(1, |r| price::of(&r.cost, request.query(), facts.now));
-        let (tier, ask) = ask(rules, request, facts, caller, cost, mode);
+        let (tier, mut ask) = ask(rules, request, facts, caller, cost, mode);
         let required = route.is_some_and(|r| r.idempotency_key == IdempotencyKey::Required);
-        match idempotency::key(request) {
-            Err(fault) if required => plan(tier, Check::IdempotencyKey(fault, ask)),
-            _ => plan(tier, Check::Store(ask)),
+        let key = idempotency::key(request);
+        let fault = match (&key, &lock) {
+            (Err(fault), _) if required => Some(Fault::IdempotencyKey(*fault)),
+            (_, Some(Err(fault))) => Some(Fault::Resource(*fault)),
+            _ => None,
+        };
+        if let Some(fault) = fault {
+            return plan(tier, Check::Faulty(fault, Rc::new(ask)));
         }
+        let (lease, quota) = of_tier(config, route, tier);
+        let wanted = Wanted {
+            id: HoldId(nonce),
+            flight: key.ok().map(Id::of),
+            lock: lock.and_then(Result::ok),
+            lease,
+            quota,
+        };
+        if wanted.is_held() || wanted.quota.is_some() {
+            ask.wanted = Some(wanted);
+        }
+        plan(tier, Check::Store(Rc::new(ask)))
     }
+}
+
+/// The resource that a request locks.
+enum Locked {
+    /// It is in the body, which is not known yet.
+    Unread,
+    /// `None`: it locks none.
+    Read(Option<Result<Id, ResourceFault>>),
+}
+
+fn locked(route: Option<&Route>, request: &Request, path: &[u8], body: Option<&Body>) -> Locked {
+    let Some(lock) = route.and_then(|r| r.lock.as_ref()) else {
+        return Locked::Read(None);
+    };
+    let known = match body {
+        _ if !resource::is_in_body(&lock.by) => &Body::NONE,
+        Some(body) => body,
+        None if is_too_large(request) => &Body::TooLarge,
+        None => return Locked::Unread,
+    };
+    Locked::Read(Some(resource::of(&lock.by, request, path, known)))
+}
+
+/// Whether a request says that its body is larger than what is read.
+fn is_too_large(request: &Request) -> bool {
+    let Occurs::Once(length) = request.occurs("content-length") else {
+        return false;
+    };
+    let length = std::str::from_utf8(length).ok();
+    length.is_some_and(|l| l.parse().is_ok_and(|l: u64| l > body::LARGEST as u64))
+}
+
+/// Lease and quota of a route for a tier.
+fn of_tier(
+    config: &Config,
+    route: Option<&Route>,
+    tier: TierLabel,
+) -> (Option<LeaseWanted>, Option<QuotaWanted>) {
+    let (Some(route), TierLabel::Tier(id)) = (route, tier) else {
+        return (None, None);
+    };
+    let Some(tier) = config.tier(id) else {
+        return (None, None);
+    };
+    let lease = route.lease.as_ref().and_then(|lease| {
+        let (kind, slots) = tier.leases.iter().find(|(kind, _)| *kind == lease.kind)?;
+        Some(LeaseWanted {
+            kind: Rc::from(kind.as_str()),
+            slots: slots.0,
+        })
+    });
+    let quota = route.quota.as_ref().and_then(|wanted| {
+        let (kind, quota) = tier.quotas.iter().find(|(kind, _)| kind == wanted)?;
+        Some(QuotaWanted {
+            kind: Rc::from(kind.as_str()),
+            requests: quota.requests,
+            per: quota.per,
+        })
+    });
+    (lease, quota)
 }
 
 /// Whether a path is exempt, in whichever way servers may read it.
@@ -162,7 +270,7 @@ fn ask(
     caller: Caller,
     cost: u64,
     mode: Mode,
-) -> (TierLabel, Rc<Ask>) {
+) -> (TierLabel, Ask) {
     let address = || Address::of(&rules.config.identity.client_ip, request, &(facts.source)());
     let of_tier = match &caller {
         Caller::Tenant { tier, .. } => rules.tier(*tier),
@@ -198,7 +306,7 @@ fn ask(
         penalty: penalty(rules, terms),
         wanted: None,
     };
-    (tier, Rc::new(ask))
+    (tier, ask)
 }
 
 /// The same question to the degraded limiter: a share of each limit, and nobody is struck.
@@ -244,9 +352,22 @@ fn degraded(ask: &Ask, share: Share) -> Ask {
             strictness: ask.penalty.strictness.without_strikes(),
             ..ask.penalty
         },
-        wanted: ask.wanted.clone(),
+        wanted: in_flight(ask),
         ..*ask
     }
+}
+
+/// The idempotency key alone: leases, locks and quotas are never degraded.
+fn in_flight(ask: &Ask) -> Option<Wanted> {
+    let wanted = ask.wanted.as_ref()?;
+    wanted.flight.as_ref()?;
+    Some(Wanted {
+        id: wanted.id,
+        flight: wanted.flight.clone(),
+        lock: None,
+        lease: None,
+        quota: None,
+    })
 }
 
 fn penalty(rules: &Rules, terms: Terms) -> BoxTerms {

@@ -5,12 +5,19 @@ use tollgate_config::Millis;
 use crate::plan::Plan;
 use crate::request::Request;
 use crate::rules::Rules;
-use crate::verdict::{Invalid, KeyFault, Scope, Verdict};
+use crate::verdict::{Obstacle, Scope, Verdict};
 
+mod fault;
 pub mod fields;
+mod kind;
 pub mod problem;
+mod taken;
 pub mod wait;
 
+use self::kind::{
+    IDEMPOTENCY_KEY_REQUIRED, Kind, PENALTY_BOX_ACTIVE, RATE_LIMIT_EXCEEDED,
+    RATE_LIMITER_UNAVAILABLE,
+};
 use self::problem::{Document, instance};
 use self::wait::RetryAfter;
 
@@ -60,47 +67,6 @@ pub enum Form {
     },
 }
 
-/// What a kind of refusal always says.
-struct Kind {
-    status: u16,
-    grpc: u8,
-    name: &'static str,
-    title: &'static str,
-}
-
-const RATE_LIMIT_EXCEEDED: Kind = Kind {
-    status: 429,
-    grpc: 8,
-    name: "rate-limit-exceeded",
-    title: "Too Many Requests",
-};
-
-const PENALTY_BOX_ACTIVE: Kind = Kind {
-    name: "penalty-box-active",
-    title: "Penalty Box Active",
-    ..RATE_LIMIT_EXCEEDED
-};
-
-const INVALID_REQUEST: Kind = Kind {
-    status: 400,
-    grpc: 9,
-    name: "invalid-request",
-    title: "Invalid Request",
-};
-
-const IDEMPOTENCY_KEY_REQUIRED: Kind = Kind {
-    name: "idempotency-key-required",
-    title: "Idempotency Key Required",
-    ..INVALID_REQUEST
-};
-
-const RATE_LIMITER_UNAVAILABLE: Kind = Kind {
-    status: 503,
-    grpc: 14,
-    name: "rate-limiter-unavailable",
-    title: "Rate Limiter Unavailable",
-};
-
 /// The answer to a refused request; `None` if the verdict lets it pass.
 #[must_use]
 pub fn refusal(verdict: &Verdict, asker: &Asker<'_>) -> Option<Reply> {
@@ -144,12 +110,21 @@ pub fn refusal(verdict: &Verdict, asker: &Asker<'_>) -> Option<Reply> {
         Verdict::IdempotencyKey(fault) => (
             &IDEMPOTENCY_KEY_REQUIRED,
             None,
-            Document::of(key_fault(*fault, asker)),
+            Document::of(fault::key(asker, *fault)),
         ),
-        Verdict::Taken(_) | Verdict::Invalid(Invalid::Resource(_)) => return None,
-        Verdict::Invalid(Invalid::DoubledHeader(name)) => {
-            let detail = format!("The header '{name}' was sent more than once; send it once.");
-            (&INVALID_REQUEST, None, Document::of(detail))
+        Verdict::Taken(taken) => {
+            // What is in flight is no matter of quotas.
+            if taken.by != Obstacle::Flight {
+                let dialect = config.headers.dialect;
+                fields.extend(fields::rate_limit(dialect, &taken.standings));
+            }
+            let retry = taken::retry(taken);
+            let document = taken::document(asker, taken, retry);
+            (taken::kind(taken.by), Some(retry), document)
+        }
+        Verdict::Invalid(invalid) => {
+            let detail = fault::invalid(asker, invalid);
+            (fault::kind(invalid), None, Document::of(detail))
         }
         Verdict::Unavailable => {
             let retry = RetryAfter::OUTAGE;
@@ -194,21 +169,6 @@ fn form(
     Form::Http {
         status: kind.status,
         body,
-    }
-}
-
-fn key_fault(fault: KeyFault, asker: &Asker<'_>) -> String {
-    let route = problem::route_name(asker);
-    match fault {
-        KeyFault::Missing => format!(
-            "Requests to route '{route}' need an Idempotency-Key header: one key for each operation, the same on every retry of it."
-        ),
-        KeyFault::Doubled => {
-            "The Idempotency-Key header was sent more than once; send it once.".to_owned()
-        }
-        KeyFault::Malformed => {
-            "The Idempotency-Key header must be 1 to 255 printable ASCII characters, bare or in double quotes.".to_owned()
-        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! A configuration made ready for requests: what would otherwise be worked out for each of them.
 
-use tollgate_config::{Config, Penalty, TierId};
+use tollgate_config::{Config, Penalty, StoreKind, TierId};
 
 use crate::limit::{bucket::Meter, penalty::Terms};
+use crate::store::Ask;
+use crate::store::script::Script;
 
 /// The highest level a key's box can reach.
 const KEY_MAX_LEVEL: u8 = 3;
@@ -30,6 +32,8 @@ pub struct Rules {
     /// Terms of the box of anonymous requests.
     pub anonymous_terms: Terms,
     tiers: Vec<TierRules>,
+    /// How the keys of the store are named.
+    script: Script,
 }
 
 impl Rules {
@@ -56,8 +60,18 @@ impl Rules {
                 config.penalty_box.anonymous_max_level,
             ),
             tiers: config.tiers.iter().map(of_tier).collect(),
+            script: match &config.store.kind {
+                StoreKind::Local => Script::of(""),
+                StoreKind::Redis(redis) => Script::of(&redis.key_prefix),
+            },
             config,
         }
+    }
+
+    /// Under what name the store has what a request holds.
+    #[must_use]
+    pub fn member(&self, ask: &Ask) -> String {
+        self.script.member(ask)
     }
 
     /// The rules of a tier.

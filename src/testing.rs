@@ -2,6 +2,7 @@
 
 use tollgate_config::{Config, Limit, Millis, Points, Seconds};
 
+use crate::body::Body;
 use crate::limit::bucket::Meter;
 use crate::limit::decision::Strictness;
 use crate::limit::penalty::Terms;
@@ -13,6 +14,9 @@ use crate::verdict::{Policy, Standing, Standings};
 
 /// 2025-04-01T00:00:00Z.
 pub(crate) const NOW: Millis = Millis(1_743_465_600_000);
+
+/// What requests get for a nonce.
+pub(crate) const NONCE: u64 = 7;
 
 /// A configuration that must be good.
 pub(crate) fn config(json: &str) -> Config {
@@ -47,8 +51,9 @@ pub(crate) fn plan(rules: &Rules, request: &Request) -> Plan {
         now: NOW,
         properties: &|_| None,
         source: &|| b"192.0.2.1:4711".to_vec(),
+        body: Some(&Body::NONE),
     };
-    Plan::of(rules, request, &facts)
+    Plan::of(rules, request, &facts, NONCE)
 }
 
 /// A meter of `points` per `per` seconds with a burst.

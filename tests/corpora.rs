@@ -137,3 +137,8 @@ fn any_page_keeps_its_size_and_its_word() {
 fn any_refusal_is_a_document() {
     play_all(targets::ALL[4]);
 }
+
+#[test]
+fn any_resource_is_safe_or_refused() {
+    play_all(targets::ALL[5]);
+}

@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use tollgate_config::{Config, Millis};
+use tollgate_filter::body::Body;
 use tollgate_filter::flow::{Effect, Event, Flow, Question};
 use tollgate_filter::plan::Facts;
 use tollgate_filter::reply::{Form, Reply};
@@ -69,6 +70,7 @@ impl Gateway {
             now,
             properties: &|_| None,
             source: &|| b"192.0.2.1:443".to_vec(),
+            body: Some(&Body::NONE),
         };
         let mut flow = Flow::Fresh;
         let nonce = self.random.u64(..);

@@ -4,8 +4,11 @@
 mod burst;
 mod cost;
 mod headers;
+mod hold;
 mod identity;
+mod kinds;
 mod limit;
+mod lock_by;
 mod penalty;
 mod route;
 mod store;
@@ -13,6 +16,7 @@ mod tier;
 mod warn;
 
 use burst::Bursts;
+use kinds::Kinds;
 
 use crate::{
     Config, Mode, Share,
@@ -83,7 +87,7 @@ fn root(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Config> {
     let mode = fields.optional(reader, "mode", Mode::default(), mode);
     let store = fields.optional(reader, "store", store::DEFAULT, store::read);
     let share_ahead = reader.ahead(|reader| degraded_share(reader, &fields));
-    let store_can_fail = reader.ahead(|reader| store::can_fail(reader, &fields)) == Some(true);
+    let store_can_fail = reader.ahead(|reader| store::can_fail(reader, &fields));
     let tier_names = tier::names(&fields);
     let identity = fields.optional(reader, "identity", identity::nobody(), |reader, at| {
         identity::read(reader, at, &tier_names)
@@ -93,13 +97,15 @@ fn root(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Config> {
     });
     let anonymous = fields.optional(reader, "anonymous", limit::ANONYMOUS, limit::anonymous);
     let exempt = fields.optional(reader, "exempt", Default::default(), route::exempt);
-    let mut bursts = Bursts::new(share_ahead.filter(|_| store_can_fail));
+    let mut bursts = Bursts::new(share_ahead.filter(|_| store_can_fail == Some(true)));
+    let mut kinds = Kinds::new();
+    let most = tier::Most::with(store_can_fail);
     let tiers = fields.optional(reader, "tiers", Vec::new(), |reader, at| {
-        tier::read(reader, at, &mut bursts)
+        tier::read(reader, at, &most, &mut bursts, &mut kinds)
     });
     let penalty_box = fields.optional(reader, "penalty_box", penalty::default(), penalty::terms);
     let routes = fields.optional(reader, "routes", Vec::new(), |reader, at| {
-        route::read(reader, at, &bursts)
+        route::read(reader, at, &bursts, &kinds)
     });
     let degraded_share = degraded_share(reader, &fields);
     let headers = fields.optional(reader, "headers", headers::default(), headers::read);

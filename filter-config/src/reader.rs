@@ -16,7 +16,7 @@ use crate::{
     tree::Node,
 };
 
-pub(crate) use scalar::NAME;
+pub(crate) use scalar::{NAME, one_of};
 pub(crate) use value::{Text, Value};
 
 /// The path of a field, as messages show it.

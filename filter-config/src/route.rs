@@ -82,7 +82,7 @@ pub enum LockBy {
     Path {
         /// The name.
         name: String,
-        /// Which segment of the path it is, from 0.
+        /// Which of the normal path's segments it is, those between its slashes, from 0: 1 in `/v1/{id}`.
         segment: usize,
     },
     /// A value in the JSON body: the tokens of a JSON pointer (RFC 6901), unescaped; at least one.

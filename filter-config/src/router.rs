@@ -120,7 +120,7 @@ impl Router {
             Some((segment, rest)) => {
                 let literal = match segment {
                     Segment::Literal(bytes) => node.literal.get(bytes).copied(),
-                    Segment::Template => None,
+                    Segment::Template(_) => None,
                 };
                 for child in [literal, node.template].into_iter().flatten() {
                     self.cover(child, method, rest, tail, best);
@@ -136,14 +136,14 @@ impl Router {
         for segment in &pattern.segments {
             let child = self.nodes.get(at).and_then(|node| match segment {
                 Segment::Literal(bytes) => node.literal.get(bytes).copied(),
-                Segment::Template => node.template,
+                Segment::Template(_) => node.template,
             });
             let child = self.enter(child, id);
             match (self.nodes.get_mut(at), segment) {
                 (Some(node), Segment::Literal(bytes)) => {
                     node.literal.insert(bytes.clone(), child);
                 }
-                (Some(node), Segment::Template) => node.template = Some(child),
+                (Some(node), Segment::Template(_)) => node.template = Some(child),
                 (None, _) => {}
             }
             at = child;

@@ -3,6 +3,7 @@
 mod detect;
 mod examples;
 mod fields;
+mod holds;
 mod random;
 mod store;
 

@@ -6,7 +6,7 @@ use super::{Effect, Trip};
 use crate::metrics::{Counter, StoreError};
 use crate::plan::Plan;
 use crate::store::Toll;
-use crate::verdict::{Boxed, Verdict};
+use crate::verdict::{Boxed, Obstacle, Taken, Verdict};
 
 pub(super) fn note(plan: &Plan, verdict: &Verdict) -> &'static str {
     match plan.mode {
@@ -39,6 +39,13 @@ pub(super) fn counts(plan: &Plan, verdict: &Verdict) -> Vec<Effect> {
         Verdict::Throttled(throttled) => {
             let watched = |(scope, lockout)| (scope, lockout, Mode::Shadow);
             throttled.would_box.map(watched)
+        }
+        Verdict::Taken(Taken {
+            by: Obstacle::Lease,
+            ..
+        }) => {
+            effects.push(Effect::Count(Counter::LeasesRefused(plan.route), 1));
+            None
         }
         Verdict::Contended => {
             effects.push(Effect::Count(

@@ -1,5 +1,7 @@
 //! Tests of `flow`: whatever comes in whatever order, the invariants at the file's head hold.
 
+mod holds;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
@@ -7,10 +9,13 @@ use proptest::prelude::*;
 use tollgate_config::{Config, Limit, Millis, Mode, Points, Seconds};
 
 use super::{Effect, Event, Flow, Question};
+use crate::body::Body;
+use crate::hold::Fence;
 use crate::limit::bucket::{Level, Meter};
 use crate::limit::decision::Strictness;
 use crate::limit::penalty::Lockout;
 use crate::metrics::Counter;
+use crate::passes::Continued;
 use crate::plan::{Facts, TierLabel};
 use crate::reply::{Field, Form};
 use crate::request::{Fields, Request};
@@ -18,9 +23,11 @@ use crate::rules::Rules;
 use crate::store::{Subject, Toll};
 use crate::testing::request;
 use crate::verdict::{
-    Boxed, Invalid, KeyFault, Policy, Scope, Standing, Standings, Throttled, Verdict,
+    Boxed, Invalid, KeyFault, Obstacle, Policy, ResourceFault, Scope, Standing, Standings, Taken,
+    Throttled, Verdict,
 };
 
+const RESPONSE: Event<'static> = Event::ResponseHeaders(None, Millis(0));
 const NOW: Millis = Millis(1_700_000_000_000);
 const DIALECTS: [&str; 5] = ["draft-03", "draft-11", "both", "x-ratelimit", "none"];
 
@@ -42,8 +49,14 @@ fn rules(mode: &str, dialect: &str) -> Rules {
             }},
             "ip_limit": "600/minute",
             "exempt": ["/healthz", "/docs/*"],
-            "tiers": {{"growth": {{"tenant": "3000/minute", "key": "1500/minute"}}}},
+            "tiers": {{"growth": {{"tenant": "3000/minute", "key": "1500/minute", "leases": {{"job": 2}},
+              "quotas": {{"job": {{"requests": 5, "per": "1h"}}}}}}}},
             "routes": [
+                {{"name": "job", "match": {{"path": "/job"}}, "lease": {{"kind": "job", "ttl": "10m"}},
+                  "lock": {{"by": {{"header": "x-ledger"}}, "ttl": "5m"}}, "quota": "job", "hold_on": [202],
+                  "on_store_failure": "closed"}},
+                {{"name": "json", "match": {{"path": "/json"}}, "lock": {{"by": {{"json": "/id"}}}},
+                  "on_store_failure": "closed"}},
                 {{"name": "other", "match": {{"path": "/other/*"}}, "mode": "{other}"}},
                 {{"name": "pay", "match": {{"methods": ["POST"], "path": "/pay"}}, "cost": 10,
                   "idempotency_key": "required"}},
@@ -93,6 +106,7 @@ fn arrive(flow: &mut Flow, rules: &Rules, request: Request) -> Vec<Effect> {
         now: NOW,
         properties: &|_| None,
         source: &|| b"203.0.113.9:4711".to_vec(),
+        body: Some(&Body::NONE),
     };
     on(flow, rules, Event::Headers(request, facts, None))
 }
@@ -170,14 +184,14 @@ fn an_allowed_request_goes_on_and_its_response_tells_where_it_stands() {
     );
     assert!(resumes(&effects));
     assert_eq!(note(&effects), Some("allowed"));
-    let responded = on(&mut flow, &rules, Event::ResponseHeaders);
+    let responded = on(&mut flow, &rules, RESPONSE);
     let [Effect::Respond(pass)] = &responded[..] else {
         panic!("{responded:?}");
     };
     let fields = &pass.fields;
     assert!(fields.contains(&("ratelimit-remaining", "59".to_owned())));
     // The proxy may tell of the headers more than once.
-    assert_eq!(on(&mut flow, &rules, Event::ResponseHeaders), []);
+    assert_eq!(on(&mut flow, &rules, RESPONSE), []);
 }
 
 #[test]
@@ -188,7 +202,7 @@ fn a_refused_request_is_answered_once_and_its_reply_is_left_alone() {
     let effects = on(&mut flow, &rules, decided(throttled()));
     assert_eq!(status(&effects), Some(429));
     assert!(!resumes(&effects));
-    assert_eq!(on(&mut flow, &rules, Event::ResponseHeaders), []);
+    assert_eq!(on(&mut flow, &rules, RESPONSE), []);
     assert_eq!(on(&mut flow, &rules, decided(throttled())), []);
 }
 
@@ -200,7 +214,7 @@ fn shadow_lets_everything_pass_and_tells_where_it_stands() {
     let effects = on(&mut flow, &rules, decided(throttled()));
     assert!(resumes(&effects));
     assert_eq!(note(&effects), Some("shadow_throttled"));
-    let responded = on(&mut flow, &rules, Event::ResponseHeaders);
+    let responded = on(&mut flow, &rules, RESPONSE);
     let [Effect::Respond(pass)] = &responded[..] else {
         panic!("{responded:?}");
     };
@@ -241,7 +255,7 @@ fn an_exempt_request_is_not_asked_about_and_gets_no_header() {
         assert!(resumes(&effects), "{path}");
         assert_eq!(note(&effects), Some("exempt"));
         assert!(!effects.iter().any(|e| matches!(e, Effect::Ask(_))));
-        assert_eq!(on(&mut flow, &rules, Event::ResponseHeaders), []);
+        assert_eq!(on(&mut flow, &rules, RESPONSE), []);
     }
 }
 
@@ -254,7 +268,7 @@ fn an_identity_given_twice_is_a_400_and_nobody_is_asked() {
     assert_eq!(status(&effects), Some(400));
     assert_eq!(note(&effects), Some("invalid"));
     assert!(!effects.iter().any(|e| matches!(e, Effect::Ask(_))));
-    assert_eq!(on(&mut flow, &rules, Event::ResponseHeaders), []);
+    assert_eq!(on(&mut flow, &rules, RESPONSE), []);
 }
 
 #[test]
@@ -327,6 +341,38 @@ fn points_are_counted_when_they_are_admitted() {
     assert_eq!(points(throttled()), 0);
     assert_eq!(points(Verdict::Contended), 0);
     assert_eq!(points(Verdict::Boxed(in_a_box(true))), 0);
+}
+
+#[test]
+fn what_is_taken_is_refused_and_a_lease_counted() {
+    let all = [
+        (Obstacle::Flight, 409, "idempotency", "shadow_idempotency"),
+        (Obstacle::Lock, 409, "lock", "shadow_lock"),
+        (Obstacle::Lease, 429, "lease", "shadow_lease"),
+        (Obstacle::Quota, 429, "quota", "shadow_quota"),
+    ];
+    for (by, expected, name, shadow_name) in all {
+        for (mode, name) in [("enforce", name), ("shadow", shadow_name)] {
+            let rules = rules(mode, "draft-03");
+            let mut flow = Flow::default();
+            arrive(&mut flow, &rules, get("/things", &[]));
+            let verdict = Verdict::Taken(Taken {
+                by,
+                standings: standings(5),
+                wait: Millis(1000),
+                strikes_left: Some(20),
+            });
+            let effects = on(&mut flow, &rules, decided(verdict));
+            let answered = (mode == "enforce").then_some(expected);
+            assert_eq!((status(&effects), note(&effects)), (answered, Some(name)));
+            assert_eq!(resumes(&effects), answered.is_none());
+            let leases = |e: &&Effect| matches!(e, Effect::Count(Counter::LeasesRefused(_), 1));
+            let refused = effects.iter().filter(leases).count();
+            assert_eq!(refused, usize::from(by == Obstacle::Lease), "{by:?}");
+            let points = |e: &Effect| matches!(e, Effect::Count(Counter::Points(_), _));
+            assert!(!effects.iter().any(points), "{by:?}");
+        }
+    }
 }
 
 #[test]
@@ -470,7 +516,7 @@ fn a_closed_route_is_answered_503_when_the_store_fails() {
     assert_eq!(field(&reply.fields, "retry-after"), Some("15"));
     let limits = |(name, _): &Field| name.contains("ratelimit") || name.contains("penalty");
     assert!(!reply.fields.iter().any(limits), "{reply:?}");
-    assert_eq!(on(&mut flow, &closed, Event::ResponseHeaders), []);
+    assert_eq!(on(&mut flow, &closed, RESPONSE), []);
 
     let shadow = rules("shadow", "both");
     let mut flow = Flow::default();
@@ -478,7 +524,7 @@ fn a_closed_route_is_answered_503_when_the_store_fails() {
     let effects = failed(&mut flow, &shadow);
     assert!(resumes(&effects));
     assert_eq!(note(&effects), Some("shadow_unavailable"));
-    assert_eq!(on(&mut flow, &shadow, Event::ResponseHeaders), []);
+    assert_eq!(on(&mut flow, &shadow, RESPONSE), []);
 }
 
 #[test]
@@ -514,7 +560,7 @@ fn a_failure_counts_only_where_its_answer_is_waited_for() {
         decided(Verdict::Allowed(standings(5), None))
     )));
     assert_eq!(failed(&mut flow, &rules), []);
-    on(&mut flow, &rules, Event::ResponseHeaders);
+    on(&mut flow, &rules, RESPONSE);
     assert_eq!(failed(&mut flow, &rules), []);
 }
 
@@ -526,7 +572,11 @@ enum Story {
     Decided(Verdict, Toll, u64),
     Lockout(Option<Boxed>, u64),
     StoreFailed(u64),
-    ResponseHeaders,
+    Body(Body),
+    ResponseHeaders(Option<u16>, u64),
+    ResponseEnd,
+    Tick(u64),
+    Done(u64),
 }
 
 fn name() -> impl Strategy<Value = String> {
@@ -534,6 +584,7 @@ fn name() -> impl Strategy<Value = String> {
         "x-tenant-id",
         "X-Tenant-Id",
         "x-api-key",
+        "x-ledger",
         "x-tollgate-lease",
         "x-tollgate-",
         "X-Tollgate-Fence",
@@ -585,6 +636,8 @@ fn fields() -> impl Strategy<Value = Fields> {
     let path = prop::sample::select(vec![
         "/a",
         "/pay",
+        "/job",
+        "/json",
         "/healthz",
         "/docs/x",
         "/other/b",
@@ -660,8 +713,25 @@ fn verdict() -> impl Strategy<Value = Verdict> {
         any::<Option<u32>>(),
         prop::option::of(lockout()),
     );
+    let obstacle = prop::sample::select(vec![
+        Obstacle::Flight,
+        Obstacle::Lock,
+        Obstacle::Lease,
+        Obstacle::Quota,
+    ]);
+    let taken = (obstacle, some_standings(), any::<u64>());
     prop_oneof![
-        some_standings().prop_map(|standings| Verdict::Allowed(standings, None)),
+        (some_standings(), any::<Option<u64>>())
+            .prop_map(|(standings, fence)| { Verdict::Allowed(standings, fence.map(Fence)) }),
+        taken.prop_map(|(by, standings, wait)| {
+            Verdict::Taken(Taken {
+                by,
+                standings,
+                wait: Millis(wait),
+                strikes_left: Some(1),
+            })
+        }),
+        Just(Verdict::Invalid(Invalid::Resource(ResourceFault::TooLarge))),
         some_standings().prop_map(Verdict::Degraded),
         throttled.prop_map(|(standings, wait, strikes_left, would_box)| {
             Verdict::Throttled(Throttled {
@@ -694,8 +764,15 @@ fn story() -> impl Strategy<Value = Story> {
         2 => fields().prop_map(Story::Headers),
         3 => (verdict(), toll(), now.clone()).prop_map(|(v, t, now)| Story::Decided(v, t, now)),
         2 => (prop::option::of(lockout()), now.clone()).prop_map(|(b, now)| Story::Lockout(b, now)),
-        3 => now.prop_map(Story::StoreFailed),
-        2 => Just(Story::ResponseHeaders),
+        3 => now.clone().prop_map(Story::StoreFailed),
+        2 => (prop::option::of(prop::sample::select(vec![200, 202, 500])), now.clone())
+            .prop_map(|(status, now)| Story::ResponseHeaders(status, now)),
+        1 => prop::sample::select(vec![r#"{"id": 7}"#, "", "{", r#"{"id": 1, "id": 2}"#])
+            .prop_map(|body| Story::Body(Body::of(body.into()))),
+        1 => Just(Story::Body(Body::TooLarge)),
+        1 => Just(Story::ResponseEnd),
+        1 => now.clone().prop_map(Story::Tick),
+        1 => now.clone().prop_map(Story::Done),
     ]
 }
 
@@ -718,15 +795,20 @@ struct Watch {
     requests: u64,
     shadow: bool,
     silent: bool,
+    reading: bool,
+    lent: usize,
+    holds: bool,
+    done: bool,
 }
 
 impl Watch {
     fn see(&mut self, effects: &[Effect], story: &Story) -> Result<(), TestCaseError> {
         prop_assert!(
-            effects.is_empty() || self.replied == 0,
-            "something after a reply"
+            effects.is_empty() || (self.replied == 0 && !self.done),
+            "something after a reply, or the end"
         );
-        let first = matches!(story, Story::Headers(_)) && !self.came;
+        let read = self.reading && matches!(story, Story::Body(_));
+        let first = matches!(story, Story::Headers(_)) && !self.came && !self.done;
         prop_assert!(
             self.came || first || effects.is_empty(),
             "something before the headers"
@@ -735,13 +817,18 @@ impl Watch {
         let answers = match story {
             Story::Decided(..) => self.open.is_some(),
             Story::Lockout(..) | Story::StoreFailed(_) => self.open.is_some() && !degrading,
-            Story::Headers(_) | Story::ResponseHeaders => false,
+            _ => false,
         };
         let fails = answers && matches!(story, Story::StoreFailed(_));
-        let may_settle = first || answers;
+        let may_settle = first || read || answers;
         if answers {
             self.open = None;
         }
+        if read {
+            self.reading = false;
+        }
+        let held = self.holds;
+        let mut ended = 0;
         let mut waits = false;
         for effect in effects {
             prop_assert!(!waits, "something after the last word of an event");
@@ -749,7 +836,10 @@ impl Watch {
                 Effect::Strip(name) => prop_assert!(first && is_own(name), "stripped {name}"),
                 Effect::Ask(question) => {
                     let second = matches!(question, Question::Degraded(_));
-                    prop_assert!(if second { fails } else { first }, "asked {question:?}");
+                    prop_assert!(
+                        if second { fails } else { first || read },
+                        "asked {question:?}"
+                    );
                     if let Question::Degraded(ask) = question {
                         prop_assert!(
                             !ask.penalty.strictness.refuses()
@@ -761,8 +851,37 @@ impl Watch {
                     self.asked += 1;
                     waits = true;
                 }
+                Effect::AwaitBody => {
+                    prop_assert!(first);
+                    self.reading = true;
+                    waits = true;
+                }
+                Effect::Lend((name, value)) => {
+                    prop_assert!(may_settle && is_own(name));
+                    let plain = |b: u8| (b' '..=b'~').contains(&b);
+                    prop_assert!(value.bytes().all(plain), "{name}: {value}");
+                    self.lent += 1;
+                }
+                Effect::Hold => {
+                    prop_assert!(may_settle && !self.holds);
+                    self.holds = true;
+                }
+                Effect::Tell(told) => {
+                    prop_assert!(held, "told of nothing");
+                    let over = matches!(story, Story::Done(_));
+                    let on = matches!(story, Story::Tick(_) | Story::ResponseHeaders(..));
+                    prop_assert!(on || over);
+                    prop_assert!(!over || told.keep.flight == Millis(0));
+                    ended += usize::from(over);
+                }
+                Effect::Park(id, _) => {
+                    prop_assert!(held && matches!(story, Story::Done(_)));
+                    prop_assert!(!id.is_empty() && self.responded == 0);
+                    ended += 1;
+                }
                 Effect::Resume(_) => {
                     prop_assert!(may_settle);
+                    prop_assert!(self.lent == 0 || self.holds, "lent what is not held");
                     self.resumed += 1;
                     waits = true;
                 }
@@ -778,7 +897,7 @@ impl Watch {
                 }
                 Effect::Respond(pass) => {
                     let fields = &pass.fields;
-                    prop_assert!(matches!(story, Story::ResponseHeaders));
+                    prop_assert!(matches!(story, Story::ResponseHeaders(..)));
                     prop_assert_eq!(self.resumed, 1, "told an upstream's client too early");
                     prop_assert!(!self.silent, "told the client of an exempt request");
                     let limits = |name: &str| {
@@ -811,6 +930,13 @@ impl Watch {
                 }
                 self.came = true;
             }
+            Story::Done(_) => {
+                let ends = usize::from(self.holds && !self.done);
+                prop_assert_eq!(ended, ends, "what is held is ended once");
+                self.done = true;
+                self.open = None;
+                self.reading = false;
+            }
             // The degraded limiter's leave has a name of its own.
             Story::Decided(Verdict::Allowed(..), ..) if answers => {
                 let name = if degrading { "degraded" } else { "allowed" };
@@ -832,7 +958,9 @@ impl Watch {
         prop_assert!(settled <= 1 && self.responded <= 1);
         prop_assert!(self.failed <= 1 && self.asked <= 1 + self.failed);
         // Every way out of a question, and every request that needs none, is settled at once.
-        prop_assert_eq!(settled == 1, self.came && self.open.is_none());
+        let waits = self.open.is_some() || self.reading;
+        let over = self.done && settled == 0;
+        prop_assert!(over || (settled == 1) == (self.came && !waits));
         prop_assert_eq!(self.noted.len(), settled);
         prop_assert_eq!(self.requests, settled as u64);
         for note in &self.noted {
@@ -848,6 +976,7 @@ proptest! {
     #[test]
     fn the_invariants_hold_whatever_happens(
         shadow in any::<bool>(),
+        ends in any::<bool>(),
         dialect in prop::sample::select(DIALECTS.to_vec()),
         stories in prop::collection::vec(story(), 0..10),
         tier in prop_oneof![Just(None), Just(Some(b"growth".to_vec())), Just(Some(vec![0xff]))],
@@ -865,17 +994,27 @@ proptest! {
                 let mode = route.and_then(|r| r.mode).unwrap_or(rules.config.mode);
                 watch.shadow = mode == Mode::Shadow;
             }
+            let body = match &story {
+                Story::Headers(_) => ends.then_some(Body::NONE),
+                Story::Body(body) => Some(body.clone()),
+                _ => None,
+            };
             let facts = Facts {
                 now: Millis(now),
                 properties: &|_| tier.clone(),
                 source: &|| source.clone(),
+                body: body.as_ref(),
             };
             let event = match story.clone() {
                 Story::Headers(fields) => Event::Headers(Request::new(fields), facts, None),
+                Story::Body(_) => Event::Body(facts),
                 Story::Decided(verdict, toll, now) => Event::Decided(verdict, toll, Millis(now)),
                 Story::Lockout(boxed, now) => Event::Lockout(boxed, Millis(now)),
                 Story::StoreFailed(now) => Event::StoreFailed(Millis(now)),
-                Story::ResponseHeaders => Event::ResponseHeaders,
+                Story::ResponseHeaders(status, now) => Event::ResponseHeaders(status, Millis(now)),
+                Story::ResponseEnd => Event::ResponseEnd,
+                Story::Tick(now) => Event::Tick(Millis(now)),
+                Story::Done(now) => Event::Done(Millis(now)),
             };
             let effects = flow.on(&rules, event, nonces);
             watch.see(&effects, &story)?;
@@ -945,8 +1084,16 @@ fn a_request_that_continues_another_is_neither_asked_nor_counted_again() {
         now: NOW,
         properties: &|_| None,
         source: &Vec::new,
+        body: Some(&Body::NONE),
     };
-    let event = Event::Headers(head, facts, Some(Rc::clone(pass)));
+    let event = Event::Headers(
+        head,
+        facts,
+        Some(Continued {
+            pass: Rc::clone(pass),
+            held: None,
+        }),
+    );
     assert_eq!(
         on(&mut second, &rules, event),
         [
@@ -955,6 +1102,6 @@ fn a_request_that_continues_another_is_neither_asked_nor_counted_again() {
             Effect::Resume(Rc::clone(pass)),
         ]
     );
-    let responded = on(&mut second, &rules, Event::ResponseHeaders);
+    let responded = on(&mut second, &rules, RESPONSE);
     assert_eq!(responded, [Effect::Respond(Rc::clone(pass))]);
 }

@@ -1,12 +1,12 @@
 //! Tests of `metrics`.
 
-use tollgate_config::TierId;
+use tollgate_config::{Lease, Millis, OnAbort, TierId};
 
 use super::*;
 use crate::testing::config;
 
 fn configured() -> Config {
-    config(
+    let mut config = config(
         r#"{
             "tiers": {
                 "growth": {"tenant": "60/minute", "key": "30/minute"},
@@ -17,7 +17,13 @@ fn configured() -> Config {
                 {"name": "second-2", "match": {"path": "/2"}}
             ]
         }"#,
-    )
+    );
+    config.routes[1].lease = Some(Lease {
+        kind: "audit_export".to_owned(),
+        ttl: Millis(1000),
+        on_abort: OnAbort::Release,
+    });
+    config
 }
 
 fn requests(route: usize, tier: TierLabel, verdict: &'static str, mode: Mode) -> Counter {
@@ -87,6 +93,20 @@ fn counters_have_the_names_of_the_contract() {
             Counter::StoreErrors(StoreError::Front("timeout")),
             "tollgate_store_errors_total.kind.timeout",
         ),
+        (
+            Counter::LeasesRefused(RouteId(1)),
+            "tollgate_leases_refused_total.kind.audit_export",
+        ),
+        // A route without a lease refuses none; no id can make a label of its own.
+        (
+            Counter::LeasesRefused(RouteId(0)),
+            "tollgate_leases_refused_total.kind.none",
+        ),
+        (
+            Counter::LeasesRefused(RouteId(99)),
+            "tollgate_leases_refused_total.kind.none",
+        ),
+        (Counter::OutboxDropped, "tollgate_outbox_dropped_total"),
         (Counter::Evictions, "tollgate_evictions_total"),
         (
             Counter::StoreErrors(StoreError::Contention),

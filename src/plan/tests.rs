@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::identity::Id;
-use crate::testing::{NOW, meter, plan, request, rules};
+use crate::testing::{NONCE, NOW, meter, plan, request, rules};
 
 const CONFIG: &str = r#"{
     "identity": {
@@ -51,7 +51,7 @@ fn route_name(rules: &Rules, plan: &Plan) -> String {
 
 fn ask_of(plan: &Plan) -> &Ask {
     match &plan.check {
-        Check::Store(ask) | Check::IdempotencyKey(_, ask) => ask,
+        Check::Store(ask) | Check::Faulty(_, ask) => ask,
         other => panic!("nothing to ask: {other:?}"),
     }
 }
@@ -297,8 +297,10 @@ fn the_address_is_asked_for_only_where_it_counts() {
                 asked.set(asked.get() + 1);
                 b"192.0.2.1".to_vec()
             },
+            body: None,
         };
-        let _ = Plan::of(&rules(json), &request("GET", target, fields), &facts);
+        let request = request("GET", target, fields);
+        let _ = Plan::of(&rules(json), &request, &facts, NONCE);
         asked.get()
     };
     let with_ip = CONFIG.replacen('{', r#"{"ip_limit": "600/minute", "#, 1);
@@ -313,7 +315,7 @@ fn the_address_is_asked_for_only_where_it_counts() {
 fn an_idempotency_key_is_asked_for_where_it_is_required() {
     let rules = rules(CONFIG);
     let fault = |plan: &Plan| match &plan.check {
-        Check::IdempotencyKey(fault, _) => Some(*fault),
+        Check::Faulty(Fault::IdempotencyKey(fault), _) => Some(*fault),
         Check::Store(_) => None,
         other => panic!("{other:?}"),
     };
@@ -469,4 +471,166 @@ fn the_empty_configuration_counts_everyone_at_60_a_minute() {
     };
     assert_eq!(ask_of(&plan).subject, expected);
     assert_eq!(ask_of(&plan).grace, Millis(1000));
+}
+
+const HOLDS: &str = r#"{
+    "identity": {
+        "tenant": {"header": "x-tenant-id"},
+        "key": {"header": "x-api-key-id"},
+        "tier": {"header": "x-tenant-tier"}
+    },
+    "tiers": {
+        "small": {"tenant": "60/minute", "key": "60/minute", "leases": {"job": 1}, "quotas": {"job": {"requests": 2, "per": "1h"}}},
+        "growth": {"tenant": "60/minute", "key": "60/minute", "leases": {"job": 8}},
+        "free": {"tenant": "60/minute", "key": "60/minute"}
+    },
+    "routes": [
+        {"name": "job", "match": {"path": "/job"}, "lease": {"kind": "job"}, "lock": {"by": {"header": "l"}},
+         "quota": "job", "on_store_failure": "closed"},
+        {"name": "path", "match": {"path": "/ledgers/{id}"}, "lock": {"by": {"path": "id"}}, "on_store_failure": "closed"},
+        {"name": "json", "match": {"path": "/json"}, "lock": {"by": {"json": "/id"}}, "on_store_failure": "closed"},
+        {"name": "pay", "match": {"path": "/pay"}, "idempotency_key": "required", "lock": {"by": {"query": "l"}},
+         "on_store_failure": "closed"}
+    ]
+}"#;
+
+fn as_tier<'a>(tier: &'a str, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let mut fields = vec![
+        ("x-tenant-id", "t"),
+        ("x-api-key-id", "k"),
+        ("x-tenant-tier", tier),
+    ];
+    fields.extend(more);
+    fields
+}
+
+fn wanted(target: &str, fields: &[(&str, &str)]) -> Option<Wanted> {
+    let plan = plan(&rules(HOLDS), &request("POST", target, fields));
+    match plan.check {
+        Check::Store(ask) => ask.wanted.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_request_asks_for_what_its_route_and_tier_say() {
+    let lease = |slots| {
+        Some(LeaseWanted {
+            kind: "job".into(),
+            slots,
+        })
+    };
+    let quota = Some(QuotaWanted {
+        kind: "job".into(),
+        requests: 2,
+        per: Millis(3_600_000),
+    });
+    let of = |lease, quota| Wanted {
+        id: HoldId(NONCE),
+        flight: None,
+        lock: Some(Id::of(b"7")),
+        lease,
+        quota,
+    };
+    for (tier, expected) in [
+        ("small", of(lease(1), quota)),
+        ("growth", of(lease(8), None)),
+        ("free", of(None, None)),
+    ] {
+        let fields = as_tier(tier, &[("l", "7")]);
+        assert_eq!(wanted("/job", &fields), Some(expected), "{tier}");
+    }
+    // Leases and quotas are a tenant's; a lock is its owner's, whoever that is.
+    assert_eq!(wanted("/job", &[("l", "7")]), Some(of(None, None)));
+    assert_eq!(wanted("/", &as_tier("small", &[])), None);
+}
+
+#[test]
+fn an_idempotency_key_is_in_flight_on_every_route() {
+    let key = ("idempotency-key", "\"a key\"");
+    let of = |fields: &[(&str, &str)]| wanted("/", fields).map(|w| (w.flight, w.lock, w.lease));
+    let hashed = Some((Some(Id::of(b"a key")), None, None));
+    assert_eq!(of(&as_tier("small", &[key])), hashed);
+    assert_eq!(of(&[key]), hashed);
+    // One that cannot be told apart from others is none, where none is required.
+    assert_eq!(of(&[key, key]), None);
+    assert_eq!(of(&[("idempotency-key", "")]), None);
+}
+
+#[test]
+fn a_fault_of_the_key_is_told_before_one_of_the_resource() {
+    let fault = |target, fields: &[(&str, &str)]| {
+        let plan = plan(&rules(HOLDS), &request("POST", target, fields));
+        match plan.check {
+            Check::Faulty(fault, ask) => {
+                assert_eq!(ask.wanted, None, "nothing is asked for");
+                Some(fault)
+            }
+            Check::Store(_) => None,
+            other => panic!("{other:?}"),
+        }
+    };
+    let key = ("idempotency-key", "k");
+    let missing = Fault::IdempotencyKey(KeyFault::Missing);
+    assert_eq!(fault("/pay", &[]), Some(missing));
+    assert_eq!(fault("/pay?l=7", &[]), Some(missing));
+    let resource = Some(Fault::Resource(ResourceFault::Missing));
+    assert_eq!(fault("/pay", &[key]), resource);
+    assert_eq!(fault("/pay?l=7", &[key]), None);
+    // What servers may read in two ways is no name.
+    let doubled = Some(Fault::Resource(ResourceFault::Doubled));
+    assert_eq!(fault("/ledgers/7", &[]), None);
+    assert_eq!(fault("/ledgers/7;v=1", &[]), doubled);
+    assert_eq!(fault("/ledgers/7%2f8", &[]), doubled);
+}
+
+#[test]
+fn a_body_is_waited_for_only_where_it_names_the_resource() {
+    let of = |target, fields: &[(&str, &str)], body: Option<&Body>| {
+        let facts = Facts {
+            now: NOW,
+            properties: &|_| None,
+            source: &|| b"192.0.2.1:4711".to_vec(),
+            body,
+        };
+        Plan::of(
+            &rules(HOLDS),
+            &request("POST", target, fields),
+            &facts,
+            NONCE,
+        )
+        .check
+    };
+    assert!(matches!(
+        of("/pay?l=1", &[("idempotency-key", "k")], None),
+        Check::Store(_)
+    ));
+    assert_eq!(of("/json", &[], None), Check::Body);
+    let length = |length| [("content-length", length)];
+    assert_eq!(of("/json", &length("65536"), None), Check::Body);
+    // What is too large need not come first.
+    let too_large = |check| {
+        matches!(
+            check,
+            Check::Faulty(Fault::Resource(ResourceFault::TooLarge), _)
+        )
+    };
+    assert!(too_large(of("/json", &length("65537"), None)));
+    assert!(too_large(of("/json", &[], Some(&Body::TooLarge))));
+    let body = Body::Whole(br#"{"id": "7"}"#.to_vec());
+    let Check::Store(ask) = of("/json", &[], Some(&body)) else {
+        panic!("it is named");
+    };
+    assert_eq!(ask.wanted.as_ref().unwrap().lock, Some(Id::of(b"7")));
+}
+
+#[test]
+fn the_degraded_limiter_is_asked_for_the_idempotency_key_alone() {
+    let rules = rules(HOLDS);
+    let fields = as_tier("small", &[("idempotency-key", "k")]);
+    let mut plan = plan(&rules, &request("POST", "/", &fields));
+    let ask = plan.degrade(&rules).unwrap();
+    let wanted = ask.wanted.as_ref().unwrap();
+    assert_eq!(wanted.flight, Some(Id::of(b"k")));
+    assert_eq!(wanted.id, HoldId(NONCE));
 }

@@ -1,7 +1,9 @@
 //! Problem documents (RFC 9457). They name no key, no store and no other tenant.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
-use tollgate_config::Limit;
+use tollgate_config::{Limit, Millis};
 
 use super::Asker;
 use super::wait::{RetryAfter, rfc3339};
@@ -40,7 +42,7 @@ pub struct Document {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) penalty_strikes_remaining: Option<u32>,
     #[serde(rename = "violated-policies", skip_serializing_if = "Vec::is_empty")]
-    pub(super) violated_policies: Vec<&'static str>,
+    pub(super) violated_policies: Vec<Cow<'static, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) penalty_level: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,11 +94,14 @@ pub fn throttled(asker: &Asker<'_>, throttled: &Throttled, retry: RetryAfter) ->
             Policy::Tenant => " for all keys together",
             Policy::Ip | Policy::Anonymous => "",
         };
+        let price = match standing.policy {
+            Policy::Ip => "Every request costs 1 point".to_owned(),
+            _ => price(asker),
+        };
         format!(
-            "Quota for {whose} exhausted ({} per {}{share}). {} Capacity refills at {}; ",
+            "Quota for {whose} exhausted ({} per {}{share}). {price}. Capacity refills at {}; ",
             count(limit.points.0, "point"),
             count(limit.per.0, "second"),
-            price(asker, standing.policy),
             refill(limit),
         )
     });
@@ -108,7 +113,7 @@ pub fn throttled(asker: &Asker<'_>, throttled: &Throttled, retry: RetryAfter) ->
             .standings
             .iter()
             .filter(|s| s.wait.0 > 0)
-            .map(|s| s.policy.name())
+            .map(|s| s.policy.name().into())
             .collect(),
         ..Document::of(format!(
             "{quota}retry in {}.",
@@ -148,23 +153,26 @@ pub fn route_name<'a>(asker: &'a Asker<'_>) -> &'a str {
     route.map_or("default", |r| r.name.as_str())
 }
 
-fn price(asker: &Asker<'_>, policy: Policy) -> String {
-    match policy {
-        Policy::Ip => "Every request costs 1 point.".to_owned(),
-        _ => {
-            let route = route_name(asker);
-            let cost = asker.plan.cost();
-            format!(
-                "A request to route '{route}' costs {}.",
-                count(cost, "point")
-            )
-        }
-    }
+/// What a request to the route costs; the sentence goes on.
+pub(super) fn price(asker: &Asker<'_>) -> String {
+    let route = route_name(asker);
+    let cost = count(asker.plan.cost(), "point");
+    format!("A request to route '{route}' costs {cost}")
 }
 
-fn count(number: u64, what: &str) -> String {
+/// `1 second`, `2 seconds`.
+pub(super) fn count(number: u64, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {what}{plural}")
+}
+
+/// A length of time, in seconds where they are whole.
+pub(super) fn period(length: Millis) -> String {
+    if length.0.is_multiple_of(1000) {
+        count(length.0 / 1000, "second")
+    } else {
+        count(length.0, "millisecond")
+    }
 }
 
 /// `50 points/second`, or `1 point every 6 seconds` for a slow one.

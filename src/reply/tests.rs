@@ -1,12 +1,15 @@
 //! Tests of `reply`: whole answers.
 
+mod holds;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tollgate_config::LockBy;
 
 use super::*;
 use crate::limit::penalty::Lockout;
-use crate::testing::{NOW, meter, plan, request, rules, standing, standings};
-use crate::verdict::{Boxed, Policy, Standings, Throttled};
+use crate::testing::{NOW, meter, plan, request, standing, standings};
+use crate::verdict::{Boxed, Invalid, KeyFault, Policy, ResourceFault, Standings, Throttled};
 
 const CONFIG: &str = r#"{
     "identity": {
@@ -47,11 +50,15 @@ fn answer(config: &str, fields: &[(&str, &str)], verdict: &Verdict, nonce: u64) 
 }
 
 fn answer_to(config: &str, request: &Request, verdict: &Verdict, nonce: u64) -> Option<Reply> {
-    let rules = rules(config);
+    let by = LockBy::Header("x-ledger-id".to_owned());
+    answer_by(&holds::rules(config, by), request, verdict, nonce)
+}
+
+fn answer_by(rules: &Rules, request: &Request, verdict: &Verdict, nonce: u64) -> Option<Reply> {
     let asker = Asker {
-        rules: &rules,
+        rules,
         request,
-        plan: &plan(&rules, request),
+        plan: &plan(rules, request),
         now: NOW,
         nonce,
     };
@@ -121,6 +128,9 @@ fn refusals() -> Vec<(Verdict, u16, u8)> {
         (doubled(), 400, 9),
         (Verdict::Unavailable, 503, 14),
     ]
+    .into_iter()
+    .chain(holds::refusals())
+    .collect()
 }
 
 #[test]
@@ -616,10 +626,10 @@ proptest! {
     fn answers_are_well_formed_whatever_the_request_holds(
         fields in hostile(),
         nonce in any::<u64>(),
-        which in 0..9_usize,
+        which in any::<prop::sample::Index>(),
     ) {
         let request = Request::new(fields);
-        let (verdict, expected, _) = refusals().swap_remove(which);
+        let (verdict, expected, _) = which.get(&refusals()).clone();
         let reply = answer_to(CONFIG, &request, &verdict, nonce).unwrap();
         for (name, value) in &reply.fields {
             prop_assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));

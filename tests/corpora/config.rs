@@ -1,6 +1,6 @@
 //! Any bytes as a configuration: refused with errors an operator can read, or one that can work.
 
-use tollgate_config::Config;
+use tollgate_config::{Config, OnStoreFailure, Tier};
 use tollgate_filter::rules::Rules;
 
 /// Paths that a router has to find something for.
@@ -54,6 +54,33 @@ fn check(config: Config) {
             let most = dear.unwrap_or_default().max(route.cost.base);
             assert!(most <= least, "{} costs {most:?} of {least:?}", route.name);
         }
+    }
+    // What a route asks of a tier, some tier has; and only the store can see to it.
+    for route in &config.routes {
+        let kind = route.lease.as_ref().map(|lease| &lease.kind);
+        let has = |tier: &Tier| tier.leases.iter().any(|(known, _)| Some(known) == kind);
+        assert!(
+            kind.is_none() || config.tiers.iter().any(has),
+            "{kind:?} of no tier"
+        );
+        let quota = route.quota.as_ref();
+        let has = |tier: &Tier| tier.quotas.iter().any(|(known, _)| Some(known) == quota);
+        assert!(
+            quota.is_none() || config.tiers.iter().any(has),
+            "{quota:?} of no tier"
+        );
+        let is_held = route.lease.is_some() || route.lock.is_some();
+        assert!(
+            is_held || route.hold_on.is_empty(),
+            "{} holds nothing",
+            route.name
+        );
+        let is_closed = route.on_store_failure == OnStoreFailure::Closed;
+        assert!(
+            is_closed || !(is_held || quota.is_some()),
+            "{} is open",
+            route.name
+        );
     }
     for warning in &config.warnings {
         assert!(!warning.to_string().contains(char::is_control), "{warning}");

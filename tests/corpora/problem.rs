@@ -4,12 +4,14 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 use tollgate_config::{Config, Limit, Millis, Points, Seconds};
+use tollgate_filter::body::Body;
 use tollgate_filter::limit::{bucket::Meter, penalty::Lockout};
 use tollgate_filter::plan::{Facts, Plan};
 use tollgate_filter::reply::{Asker, Field, Form, Reply, fields, refusal};
 use tollgate_filter::rules::Rules;
 use tollgate_filter::verdict::{
-    Boxed, Invalid, KeyFault, Policy, Scope, Standing, Standings, Throttled, Verdict,
+    Boxed, Invalid, KeyFault, Obstacle, Policy, ResourceFault, Scope, Standing, Standings, Taken,
+    Throttled, Verdict,
 };
 
 use super::draw::Draw;
@@ -50,8 +52,9 @@ pub fn run(bytes: &[u8]) {
         now,
         properties: &|_| None,
         source: &|| head::source(&request),
+        body: Some(&Body::NONE),
     };
-    let plan = Plan::of(rules, &request, &facts);
+    let plan = Plan::of(rules, &request, &facts, 7);
     let verdict = verdict(&mut draw, now);
     if let Some(standings) = verdict.standings() {
         check_fields(&fields::rate_limit(rules.config.headers.dialect, standings));
@@ -83,36 +86,18 @@ fn check(reply: &Reply, verdict: &Verdict) {
     };
     assert_eq!(field("cache-control"), Some("no-store"));
     let waits = !matches!(verdict, Verdict::IdempotencyKey(_) | Verdict::Invalid(_));
-    let closed = *verdict == Verdict::Unavailable;
+    let (code, expected) = codes(verdict);
     let retry = field("retry-after");
     assert_eq!(retry.is_some(), waits, "{verdict:?}");
     let (status, body) = match &reply.form {
         Form::Grpc { status, message } => {
-            assert_eq!(
-                *status,
-                if closed {
-                    14
-                } else if waits {
-                    8
-                } else {
-                    9
-                }
-            );
+            assert_eq!(*status, code, "{verdict:?}");
             check_visible(message);
             return;
         }
         Form::Http { status, body } => (*status, body),
     };
-    assert_eq!(
-        status,
-        if closed {
-            503
-        } else if waits {
-            429
-        } else {
-            400
-        }
-    );
+    assert_eq!(status, expected, "{verdict:?}");
     assert_eq!(field("content-type"), Some("application/problem+json"));
     let body: Value = serde_json::from_slice(body).expect("the body is JSON");
     let text = |name: &str| body[name].as_str().unwrap_or_else(|| panic!("no {name}"));
@@ -136,9 +121,31 @@ fn check(reply: &Reply, verdict: &Verdict) {
     if let Verdict::Throttled(throttled) = verdict {
         assert!(seconds.unwrap() >= throttled.wait.ceil_secs());
     }
+    if let Verdict::Taken(taken) = verdict {
+        let least = match taken.by {
+            Obstacle::Flight => 1,
+            Obstacle::Lock | Obstacle::Lease => taken.wait.ceil_secs().min(30),
+            Obstacle::Quota => taken.wait.ceil_secs(),
+        };
+        assert_eq!(seconds, Some(least.max(1)), "{taken:?}");
+    }
     if let Verdict::Boxed(boxed) = verdict {
         assert_eq!(body["penalty_level"], boxed.lockout.level);
         check_visible(text("lockout_ends_at"));
+    }
+}
+
+/// The gRPC code and the status of a refusal.
+fn codes(verdict: &Verdict) -> (u8, u16) {
+    match verdict {
+        Verdict::Unavailable => (14, 503),
+        Verdict::Invalid(Invalid::Resource(ResourceFault::TooLarge)) => (9, 413),
+        Verdict::IdempotencyKey(_) | Verdict::Invalid(_) => (9, 400),
+        Verdict::Taken(taken) => match taken.by {
+            Obstacle::Flight | Obstacle::Lock => (10, 409),
+            Obstacle::Lease | Obstacle::Quota => (8, 429),
+        },
+        _ => (8, 429),
     }
 }
 
@@ -176,7 +183,7 @@ fn verdict(draw: &mut Draw<'_>, now: Millis) -> Verdict {
         level: draw.byte() % 3 + 1,
         until: now.plus(Millis(draw.number())),
     };
-    match draw.byte() % 11 {
+    match draw.byte() % 13 {
         0 => Verdict::Exempt,
         1 => Verdict::Allowed(standings(draw, false), None),
         2 => Verdict::Boxed(Boxed {
@@ -193,6 +200,25 @@ fn verdict(draw: &mut Draw<'_>, now: Millis) -> Verdict {
         5 => Verdict::Contended,
         9 => Verdict::Degraded(standings(draw, false)),
         10 => Verdict::Unavailable,
+        11 => Verdict::Taken(Taken {
+            by: *draw.pick(&[
+                Obstacle::Flight,
+                Obstacle::Lock,
+                Obstacle::Lease,
+                Obstacle::Quota,
+            ]),
+            standings: standings(draw, false),
+            wait: Millis(draw.number()),
+            strikes_left: draw.once_in(2).then(|| draw.number() as u32),
+        }),
+        12 => Verdict::Invalid(Invalid::Resource(*draw.pick(&[
+            ResourceFault::Missing,
+            ResourceFault::Doubled,
+            ResourceFault::Encoded,
+            ResourceFault::Malformed,
+            ResourceFault::NoName,
+            ResourceFault::TooLarge,
+        ]))),
         _ => Verdict::Throttled(Throttled {
             standings: standings(draw, true),
             wait: Millis(draw.number()),

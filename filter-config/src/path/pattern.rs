@@ -19,8 +19,8 @@ pub(crate) struct Pattern {
 pub(crate) enum Segment {
     /// These bytes, normalised.
     Literal(Vec<u8>),
-    /// Any, but not none.
-    Template,
+    /// Any, but not none; its name.
+    Template(String),
 }
 
 impl Pattern {
@@ -54,7 +54,7 @@ impl Pattern {
                 Some(name) if names.contains(&name) => return Err("each template's name once"),
                 Some(name) => {
                     names.push(name);
-                    Segment::Template
+                    Segment::Template(name.to_owned())
                 }
                 None => literal(text)?,
             });
@@ -65,8 +65,13 @@ impl Pattern {
         Ok(Self { segments, tail })
     }
 
-    pub(crate) fn has_template(&self) -> bool {
-        self.segments.contains(&Segment::Template)
+    /// The templates' names, each with which segment it is, from 0: in `/v1/{id}` it is 1.
+    pub(crate) fn templates(&self) -> impl Iterator<Item = (usize, &str)> {
+        let segments = self.segments.iter().enumerate();
+        segments.filter_map(|(index, segment)| match segment {
+            Segment::Template(name) => Some((index, name.as_str())),
+            Segment::Literal(_) => None,
+        })
     }
 }
 
@@ -94,7 +99,7 @@ mod tests {
 
     #[test]
     fn paths_are_read() {
-        use Segment::Template;
+        let template = |name: &str| Segment::Template(name.to_owned());
         for (text, segments, tail) in [
             ("/", vec![], false),
             ("/*", vec![], true),
@@ -115,7 +120,12 @@ mod tests {
             ),
             (
                 "/v1/{id}/x/{other-id}/*",
-                vec![literal("v1"), Template, literal("x"), Template],
+                vec![
+                    literal("v1"),
+                    template("id"),
+                    literal("x"),
+                    template("other-id"),
+                ],
                 true,
             ),
         ] {
@@ -124,6 +134,29 @@ mod tests {
                 Ok(Pattern { segments, tail }),
                 "{text}"
             );
+        }
+    }
+
+    /// A request's path is split at its slashes after the first one.
+    #[test]
+    fn a_template_is_found_where_a_request_has_its_segment() {
+        for (text, request, found) in [
+            ("/{a}", "/7", vec![("a", "7")]),
+            (
+                "//v1/%61/{a}/x/{b-c}/",
+                "/v1/a/7/x/8",
+                vec![("a", "7"), ("b-c", "8")],
+            ),
+            ("/v1/{a}/*", "/v1/7/x/y", vec![("a", "7")]),
+            ("/v1/*", "/v1/7", vec![]),
+        ] {
+            let pattern = Pattern::parse(text).unwrap();
+            let segment = |index| request[1..].split('/').nth(index).unwrap();
+            let templates = pattern.templates();
+            let templates: Vec<_> = templates
+                .map(|(index, name)| (name, segment(index)))
+                .collect();
+            assert_eq!(templates, found, "{text}");
         }
     }
 

@@ -100,7 +100,7 @@ fn source(reader: &mut Reader<'_>, at: &At<'_>, fields: &Fields<'_>) -> Option<S
 }
 
 /// A header's name, in lower case as proxies hand it over.
-fn header_name(reader: &mut Reader<'_>, at: &At<'_>) -> Option<String> {
+pub(super) fn header_name(reader: &mut Reader<'_>, at: &At<'_>) -> Option<String> {
     let value = reader.value(at)?;
     let Value::Text(text) = &value else {
         return reader.mismatch(at, &value, "a header's name");

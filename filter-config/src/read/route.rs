@@ -1,6 +1,6 @@
 //! `routes` and `exempt`: what is asked of a request by its method and path.
 
-use super::{burst::Bursts, cost, mode};
+use super::{burst::Bursts, cost, hold, kinds::Kinds, mode};
 use crate::{
     nearest::nearest,
     path::pattern::Pattern,
@@ -22,10 +22,11 @@ pub(super) fn read(
     reader: &mut Reader<'_>,
     at: &At<'_>,
     bursts: &Bursts,
+    kinds: &Kinds,
 ) -> Option<Vec<(Route, Match)>> {
     let mut names: Vec<String> = Vec::new();
     reader.list(at, "a list of routes", |reader, at| {
-        route(reader, at, &mut names, bursts)
+        route(reader, at, &mut names, bursts, kinds)
     })
 }
 
@@ -34,6 +35,7 @@ fn route(
     at: &At<'_>,
     names: &mut Vec<String>,
     bursts: &Bursts,
+    kinds: &Kinds,
 ) -> Option<(Route, Match)> {
     let fields = reader.fields(
         at,
@@ -43,6 +45,11 @@ fn route(
             "cost",
             "mode",
             "idempotency_key",
+            "lease",
+            "lock",
+            "hold_on",
+            "on_abort",
+            "quota",
             "on_store_failure",
         ],
     )?;
@@ -60,7 +67,13 @@ fn route(
         Some(name)
     });
     let matched = fields.required(reader, "match", "an object of methods, path", matches);
-    let failure = reader.ahead(|reader| on_store_failure(reader, &fields));
+    let needs_store = hold::needs_store(&fields);
+    let failure = if needs_store.is_empty() {
+        reader.ahead(|reader| on_store_failure(reader, &fields, &[]))
+    } else {
+        // Anything else is an error, and this is what puts it right.
+        Some(OnStoreFailure::Closed)
+    };
     let met = bursts.met_by(failure);
     let cost = fields.optional(reader, "cost", cost::ONE, |reader, at| {
         cost::read(reader, at, &met)
@@ -78,32 +91,53 @@ fn route(
             ],
         )
     });
-    let on_store_failure = on_store_failure(reader, &fields);
+    let pattern = matched.as_ref().map(|matched| &matched.pattern);
+    let held = hold::read(reader, &fields, pattern, kinds);
+    let on_store_failure = on_store_failure(reader, &fields, &needs_store);
+    let held = held?;
     let route = Route {
         name: name?,
         mode: mode?,
         cost: cost?,
         idempotency_key: idempotency_key?,
         on_store_failure: on_store_failure?,
-        lease: None,
-        lock: None,
-        quota: None,
-        hold_on: Vec::new(),
+        lease: held.lease,
+        lock: held.lock,
+        quota: held.quota,
+        hold_on: held.hold_on,
     };
     Some((route, matched?))
 }
 
-fn on_store_failure(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<OnStoreFailure> {
-    let absent = OnStoreFailure::default();
-    fields.optional(reader, "on_store_failure", absent, |reader, at| {
-        reader.choice(
-            at,
-            &[
-                ("degraded", OnStoreFailure::Degraded),
-                ("closed", OnStoreFailure::Closed),
-            ],
-        )
-    })
+/// Must be closed where there are fields that need the store: the degraded limiter knows no leases.
+fn on_store_failure(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    needs_store: &[&str],
+) -> Option<OnStoreFailure> {
+    const NAME: &str = "on_store_failure";
+    let expected = || {
+        let given = needs_store.join(" and ");
+        format!("\"closed\": {given} cannot be checked while the store fails")
+    };
+    match fields.get(NAME) {
+        None if needs_store.is_empty() => Some(OnStoreFailure::default()),
+        None => fields.required(reader, NAME, &expected(), |_, _| None),
+        Some(at) => {
+            let choice = reader.choice(
+                &at,
+                &[
+                    ("degraded", OnStoreFailure::Degraded),
+                    ("closed", OnStoreFailure::Closed),
+                ],
+            )?;
+            if choice == OnStoreFailure::Degraded && !needs_store.is_empty() {
+                let value = reader.value(&at)?;
+                return reader.mismatch(&at, &value, &expected());
+            }
+            Some(choice)
+        }
+    }
 }
 
 fn matches(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Match> {
@@ -178,7 +212,7 @@ pub(super) fn exempt(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Router> {
         "a list of paths such as [/healthz, /docs/*]",
         |reader, at| {
             let pattern = pattern(reader, at)?;
-            if pattern.has_template() {
+            if pattern.templates().next().is_some() {
                 let value = reader.value(at)?;
                 return reader.mismatch(at, &value, "an exact path or prefix/*, without templates");
             }

@@ -1,11 +1,18 @@
 //! Settings that work but are probably not meant, seen on the whole configuration.
 
+use std::collections::BTreeSet;
+
 use crate::{
     Config,
     reader::{Fields, Reader},
 };
 
 pub(super) fn warn(reader: &mut Reader<'_>, fields: &Fields<'_>, config: &Config) {
+    everyone_is_anonymous(reader, fields, config);
+    kinds_that_limit_nothing(reader, fields, config);
+}
+
+fn everyone_is_anonymous(reader: &mut Reader<'_>, fields: &Fields<'_>, config: &Config) {
     let identity = &config.identity;
     let path = fields.path.field("identity");
     let reads: Vec<&str> = [
@@ -35,4 +42,33 @@ pub(super) fn warn(reader: &mut Reader<'_>, fields: &Fields<'_>, config: &Config
         return;
     };
     reader.warn(&path, format!("{why}: every request is anonymous"));
+}
+
+/// Kinds of tiers that no route asks for.
+fn kinds_that_limit_nothing(reader: &mut Reader<'_>, fields: &Fields<'_>, config: &Config) {
+    let leases = config
+        .routes
+        .iter()
+        .filter_map(|route| route.lease.as_ref());
+    let leases: BTreeSet<&str> = leases.map(|lease| lease.kind.as_str()).collect();
+    let quotas = config
+        .routes
+        .iter()
+        .filter_map(|route| route.quota.as_deref());
+    let quotas: BTreeSet<&str> = quotas.collect();
+    for tier in &config.tiers {
+        let path = fields.path.field("tiers").field(&tier.name);
+        for (kind, _) in &tier.leases {
+            if !leases.contains(kind.as_str()) {
+                let message = "found a kind that no route's lease names: it limits nothing";
+                reader.warn(&path.field("leases").field(kind), message.to_owned());
+            }
+        }
+        for (kind, _) in &tier.quotas {
+            if !quotas.contains(kind.as_str()) {
+                let message = "found a kind that no route's quota names: it limits nothing";
+                reader.warn(&path.field("quotas").field(kind), message.to_owned());
+            }
+        }
+    }
 }

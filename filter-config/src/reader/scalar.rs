@@ -10,10 +10,21 @@ use crate::{
 impl Reader<'_> {
     /// A whole number from `least` to `most`; `noun` names its kind: `a whole number of points`.
     pub(crate) fn whole(&mut self, at: &At<'_>, noun: &str, least: u64, most: u64) -> Option<u64> {
+        self.whole_up_to(at, noun, least, (most, &most.to_string()))
+    }
+
+    /// A whole number whose upper bound has a reason: `(64, "64 with the local store")`.
+    pub(crate) fn whole_up_to(
+        &mut self,
+        at: &At<'_>,
+        noun: &str,
+        least: u64,
+        (most, most_written): (u64, &str),
+    ) -> Option<u64> {
         let value = self.value(at)?;
         match whole(&value) {
             Some(n) if n > most as f64 => {
-                self.mismatch(at, &value, &format!("{noun}, at most {most}"))
+                self.mismatch(at, &value, &format!("{noun}, at most {most_written}"))
             }
             Some(n) if n >= least as f64 => Some(n as u64),
             _ => self.mismatch(at, &value, &format!("{noun}, at least {least}")),
@@ -63,12 +74,8 @@ impl Reader<'_> {
         if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == word) {
             return Some(*choice);
         }
-        let names = || choices.iter().map(|(name, _)| *name);
-        let meant = match nearest(word, names()) {
-            Some(meant) if choices.len() > 1 => format!(" (did you mean {meant}?)"),
-            _ => String::new(),
-        };
-        self.mismatch(at, &value, &format!("{}{meant}", alternatives(names())))
+        let names = choices.iter().map(|(name, _)| *name);
+        self.mismatch(at, &value, &one_of(word, names))
     }
 
     /// A string that is not empty.
@@ -88,6 +95,18 @@ impl Reader<'_> {
             _ => self.mismatch(at, &value, NAME),
         }
     }
+}
+
+/// `"a", "b" or "c" (did you mean b?)`: the names that could stand where `word` does.
+pub(crate) fn one_of<'n>(
+    word: &str,
+    names: impl ExactSizeIterator<Item = &'n str> + Clone,
+) -> String {
+    let meant = match nearest(word, names.clone()) {
+        Some(meant) if names.len() > 1 => format!(" (did you mean {meant}?)"),
+        _ => String::new(),
+    };
+    format!("{}{meant}", alternatives(names))
 }
 
 /// What a name must be.

@@ -174,6 +174,11 @@ impl Stream {
         self.filter_state.get(name.as_bytes()).map(Vec::as_slice)
     }
 
+    /// All that the filter left in the filter state, by name without Envoy's `wasm.` before it.
+    pub fn filter_states(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        self.filter_state.clone()
+    }
+
     /// How often the filter resumed the request.
     pub fn resumed(&self) -> u32 {
         self.request.resumed

@@ -6,13 +6,15 @@ mod front;
 #[path = "../../agreement/server.rs"]
 mod server;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value as Json;
 use tollgate_host::{
-    Exchange, Headers, Options, Process, Request, Response, Upstream, Vm, filter_wasm,
+    EnvoyOptions, Exchange, Headers, Options, Personality, Process, Request, Response, StreamId,
+    Upstream, Vm, filter_wasm,
 };
 
 use front::Front;
@@ -28,15 +30,37 @@ struct Story {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Step {
     #[serde(default)]
     at: f64,
     #[serde(default = "once")]
     times: u32,
-    send: Send,
+    #[serde(flatten)]
+    act: Act,
     respond: Option<Respond>,
+    #[serde(default)]
     expect: Expect,
+}
+
+/// What happens.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Act {
+    /// A request comes, and has its response at once.
+    Send(Send),
+    /// A request comes, and its upstream is at work until it finishes, or the client aborts.
+    Begin(Begin),
+    /// The upstream answers the request of this name.
+    Finish(String),
+    /// The client of the request of this name goes away.
+    Abort(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Begin {
+    name: String,
+    send: Send,
 }
 
 #[derive(Deserialize)]
@@ -48,6 +72,7 @@ struct Send {
     #[serde(default)]
     headers: Json,
     from: Option<String>,
+    body: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -58,10 +83,10 @@ struct Respond {
     headers: serde_json::Map<String, Json>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct Expect {
-    status: u16,
+    status: Option<u16>,
     grpc: Option<u8>,
     verdict: Option<String>,
     #[serde(default)]
@@ -119,6 +144,9 @@ fn request(send: &Send) -> Request {
             }
         }
         other => panic!("headers are a map or a list of pairs, not {other}"),
+    }
+    if let Some(body) = &send.body {
+        request = request.body(body);
     }
     match &send.from {
         Some(address) => request.source(address),
@@ -218,9 +246,68 @@ fn faults(expect: &Expect, exchange: &Exchange) -> Vec<String> {
     faults
 }
 
+/// Lets time go by, as hosts do: the root is called now and then.
+fn pass_time(process: &Process, vm: &mut Vm, to: u64) {
+    const SECOND: u64 = 1_000_000_000;
+    while process.now() < to {
+        process.set_now(to.min(process.now() + SECOND));
+        vm.tick().unwrap();
+        vm.run().unwrap();
+    }
+}
+
+fn act(
+    act: &Act,
+    answer: Response,
+    vm: &mut Vm,
+    begun: &mut HashMap<String, StreamId>,
+) -> Exchange {
+    let (name, stream) = match act {
+        Act::Send(send) => return vm.exchange(request(send), answer),
+        Act::Begin(Begin { name, send }) => {
+            let stream = vm.request(request(send)).unwrap();
+            begun.insert(name.clone(), stream);
+            vm.run().unwrap();
+            (name, stream)
+        }
+        Act::Finish(name) => {
+            let stream = begun[name];
+            vm.respond(stream, answer).unwrap();
+            vm.run().unwrap();
+            (name, stream)
+        }
+        Act::Abort(name) => {
+            let stream = begun[name];
+            vm.abort(stream).unwrap();
+            vm.run().unwrap();
+            (name, stream)
+        }
+    };
+    let seen = vm.stream(stream);
+    if seen.ended() {
+        begun.remove(name);
+    }
+    Exchange {
+        stream,
+        reply: seen.reply().cloned(),
+        client: seen.client(),
+        upstream: seen.upstream(),
+        filter_state: seen.filter_states(),
+        resumed: seen.resumed(),
+        hung: false,
+        trapped: None,
+    }
+}
+
 /// Plays a story; with a front, in Redis behind it, by shared calls or by a call for each request.
 fn play(story: &Story, wasm: &[u8], front: Option<&Front>, coalesce: &str) -> Vec<String> {
-    let options = Options::new().env("TOLLGATE_COALESCE", coalesce);
+    let envoy = EnvoyOptions {
+        allow_on_headers_stop_iteration: true,
+        ..EnvoyOptions::default()
+    };
+    let options = Options::new()
+        .env("TOLLGATE_COALESCE", coalesce)
+        .personality(Personality::Envoy(envoy));
     let process = Process::with(wasm, options).unwrap();
     let mut vm: Vm = process.vm().unwrap();
     let mut config = story.config.clone();
@@ -239,18 +326,20 @@ fn play(story: &Story, wasm: &[u8], front: Option<&Front>, coalesce: &str) -> Ve
     }
     let start = process.now();
     let mut faults = Vec::new();
+    let mut begun = HashMap::new();
     for (index, step) in story.steps.iter().enumerate() {
-        process.set_now(start + Duration::from_secs_f64(step.at).as_nanos() as u64);
+        let at = start + Duration::from_secs_f64(step.at).as_nanos() as u64;
+        pass_time(&process, &mut vm, at);
         for time in 1..=step.times {
             let answer = response(step.respond.as_ref());
-            let exchange = vm.exchange(request(&step.send), answer);
+            let exchange = act(&step.act, answer, &mut vm, &mut begun);
             let mut found = Vec::new();
             if let Some(trap) = &exchange.trapped {
                 found.push(format!("trapped: {trap:?}"));
             }
-            if exchange.status() != Some(step.expect.status) {
+            if step.expect.status.is_some() && exchange.status() != step.expect.status {
                 found.push(format!(
-                    "status: expected {}, found {:?}",
+                    "status: expected {:?}, found {:?}",
                     step.expect.status,
                     exchange.status()
                 ));
@@ -284,6 +373,21 @@ fn play(story: &Story, wasm: &[u8], front: Option<&Front>, coalesce: &str) -> Ve
     faults
 }
 
+/// A step's own fields: what it does is one of them, which serde cannot refuse others besides.
+fn refuse_unknown_fields(document: &serde_yaml_ng::Value, file: &Path) {
+    const KNOWN: [&str; 8] = [
+        "at", "times", "send", "begin", "finish", "abort", "respond", "expect",
+    ];
+    for story in document.as_sequence().unwrap() {
+        for step in story["steps"].as_sequence().unwrap() {
+            for name in step.as_mapping().unwrap().keys() {
+                let known = name.as_str().is_some_and(|name| KNOWN.contains(&name));
+                assert!(known, "{}: {name:?} of {step:?}", file.display());
+            }
+        }
+    }
+}
+
 fn stories() -> Vec<Story> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../stories");
     let mut files: Vec<_> = std::fs::read_dir(&folder)
@@ -297,6 +401,7 @@ fn stories() -> Vec<Story> {
         let text = std::fs::read_to_string(&file).unwrap();
         let mut document: serde_yaml_ng::Value = serde_yaml_ng::from_str(&text).unwrap();
         document.apply_merge().unwrap();
+        refuse_unknown_fields(&document, &file);
         let stories: Vec<Story> = serde_yaml_ng::from_value(document)
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         all.extend(stories);

@@ -25,6 +25,28 @@ impl Front {
         server.say::<String>("SCRIPT FLUSH");
     }
 
+    /// What is held at a time (ms): the key and the member.
+    #[allow(dead_code, reason = "of the tests that share this, one needs it")]
+    pub(crate) fn held(&self, now: u64) -> Vec<String> {
+        let mut server = self.0.lock().unwrap();
+        let keys: Vec<String> = server.say("KEYS *");
+        let mut held = Vec::new();
+        for key in keys {
+            let found: Vec<(String, String)> = match key.split(':').next() {
+                Some("cc") => server.say(&format!("ZRANGE {key} 0 -1 WITHSCORES")),
+                Some("lk" | "ik") => server.say(&format!("HGETALL {key}")),
+                _ => continue,
+            };
+            for (member, until) in found {
+                let until: f64 = until.parse().unwrap();
+                if member != "fence" && until > now as f64 {
+                    held.push(format!("{key}: {member} until {until}"));
+                }
+            }
+        }
+        held
+    }
+
     /// What becomes of a call.
     pub(crate) fn answer(&self, call: &Call) -> Outcome {
         let text = match call.headers.text(":method").as_deref() {

@@ -1,0 +1,146 @@
+//! What a route's requests hold while they are served, and when they hold it longer: `lease`, `lock`,
+//! `hold_on`, `on_abort`, and the `quota` that they take from.
+
+use super::{
+    kinds::{KIND, Kinds, Known},
+    lock_by,
+};
+use crate::{
+    path::pattern::Pattern,
+    reader::{At, Fields, Reader},
+    route::{Lease, Lock, OnAbort},
+    units::Millis,
+};
+
+/// `ttl` where it is not given.
+const TTL: Millis = Millis::from_secs(15 * 60);
+
+/// What a route's requests hold.
+pub(super) struct Held {
+    pub(super) lease: Option<Lease>,
+    pub(super) lock: Option<Lock>,
+    pub(super) hold_on: Vec<u16>,
+    pub(super) quota: Option<String>,
+}
+
+/// The fields of a route that only the store can see to: a route with one of them is closed while it fails.
+pub(super) fn needs_store(fields: &Fields<'_>) -> Vec<&'static str> {
+    let mut given = vec!["lease", "lock", "quota"];
+    given.retain(|name| fields.get(name).is_some());
+    given
+}
+
+/// Reads these fields of a route whose path is `pattern`, if that can be read.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    pattern: Option<&Pattern>,
+    kinds: &Kinds,
+) -> Option<Held> {
+    let ahead = reader.ahead(|reader| on_abort(reader, fields, None));
+    let of_both = ahead.flatten();
+    let lease = fields.optional(reader, "lease", None, |reader, at| {
+        lease(reader, at, &kinds.leases, of_both).map(Some)
+    });
+    let lock = fields.optional(reader, "lock", None, |reader, at| {
+        lock(reader, at, pattern, of_both).map(Some)
+    });
+    let is_held = ["lease", "lock"]
+        .iter()
+        .any(|name| fields.get(name).is_some());
+    let hold_on = fields.optional(reader, "hold_on", Vec::new(), |reader, at| {
+        if !is_held {
+            refuse(reader, at);
+        }
+        hold_on(reader, at)
+    });
+    if let Some(at) = fields.get("on_abort").filter(|_| !is_held) {
+        refuse(reader, &at);
+    }
+    let on_abort = on_abort(reader, fields, None);
+    let quota = fields.optional(reader, "quota", None, |reader, at| {
+        kinds.quotas.read(reader, at).map(Some)
+    });
+    on_abort?;
+    Some(Held {
+        lease: lease?,
+        lock: lock?,
+        hold_on: hold_on?,
+        quota: quota?,
+    })
+}
+
+fn lease(
+    reader: &mut Reader<'_>,
+    at: &At<'_>,
+    kinds: &Known,
+    of_both: Option<OnAbort>,
+) -> Option<Lease> {
+    let fields = reader.fields(at, &["kind", "ttl", "on_abort"])?;
+    let kind = fields.required(reader, "kind", KIND, |reader, at| kinds.read(reader, at));
+    let ttl = fields.optional(reader, "ttl", TTL, ttl);
+    let on_abort = on_abort(reader, &fields, of_both);
+    Some(Lease {
+        kind: kind?,
+        ttl: ttl?,
+        on_abort: on_abort?.unwrap_or(OnAbort::Release),
+    })
+}
+
+fn lock(
+    reader: &mut Reader<'_>,
+    at: &At<'_>,
+    pattern: Option<&Pattern>,
+    of_both: Option<OnAbort>,
+) -> Option<Lock> {
+    let fields = reader.fields(at, &["by", "ttl", "on_abort"])?;
+    let by = fields.required(reader, "by", lock_by::EXPECTED, |reader, at| {
+        lock_by::read(reader, at, pattern)
+    });
+    let ttl = fields.optional(reader, "ttl", TTL, ttl);
+    let on_abort = on_abort(reader, &fields, of_both);
+    Some(Lock {
+        by: by?,
+        ttl: ttl?,
+        on_abort: on_abort?.unwrap_or(OnAbort::Hold),
+    })
+}
+
+fn ttl(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Millis> {
+    let least = (Millis::from_secs(1), "1s");
+    reader.duration_between(at, least, (Millis::from_secs(31 * 86_400), "31d"))
+}
+
+fn on_abort(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    absent: Option<OnAbort>,
+) -> Option<Option<OnAbort>> {
+    fields.optional(reader, "on_abort", absent, |reader, at| {
+        let choices = [("release", OnAbort::Release), ("hold", OnAbort::Hold)];
+        reader.choice(at, &choices).map(Some)
+    })
+}
+
+fn hold_on(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Vec<u16>> {
+    let mut statuses: Vec<u16> = Vec::new();
+    reader.list(at, "a list of statuses such as [202]", |reader, at| {
+        let status = reader.whole(at, "a status as a whole number", 200, 599)?;
+        let status = u16::try_from(status).ok()?;
+        if statuses.contains(&status) {
+            let message = format!("found {status} again, expected each status once");
+            reader.error(&at.path, message);
+        }
+        statuses.push(status);
+        Some(())
+    })?;
+    statuses.sort_unstable();
+    Some(statuses)
+}
+
+/// A field that says how long lease and lock are held, where there is neither.
+fn refuse(reader: &mut Reader<'_>, at: &At<'_>) {
+    let message =
+        "found a field that belongs to lease and lock, expected it only beside one of them";
+    reader.error(&at.path, message.to_owned());
+}
