@@ -6,7 +6,8 @@
 //! timeouts, and within one where the store does not answer: the fault of a call ends
 //! everybody who waits behind it, since they would meet the same.
 //!
-//! A call's answer may come when the stream is gone; what it took is then given back.
+//! A call's answer may come when the stream is gone; what it took is then given back. That, and what else
+//! the store must be told though nobody waits for it, is in the desk's [`Outbox`] until it is.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -16,9 +17,12 @@ use std::rc::Rc;
 use tollgate_config::{Millis, Redis, Topology};
 
 use self::course::first_step;
-use self::line::{Group, Line, MOST_WAITING, Waiter};
+use self::line::{Line, MOST_WAITING, Waiter};
+use self::pick::{Group, Shape};
 pub use self::protocol::Protocol;
+use self::settle::Effect;
 use crate::breaker::Breaker;
+use crate::outbox::Outbox;
 use crate::store::Ask;
 use crate::store::front::{Call, Front, Raw, StoreFault};
 use crate::store::script::{Command, Item, Script};
@@ -26,8 +30,11 @@ use crate::verdict::Verdict;
 
 mod course;
 mod line;
+mod own;
+mod pick;
 mod protocol;
 mod settle;
+mod told;
 
 /// Commands of a call that loads the script: each carries its source.
 const MOST_LOADS: usize = 8;
@@ -93,9 +100,13 @@ pub enum Notice {
     },
     /// The store answers again.
     Recovered,
-    /// A call failed, or a question was not sent, or something owed was dropped. Not to be counted again
-    /// when a question's answer says so.
+    /// A call failed, or a question was not sent. Not to be counted again when a question's answer says so.
     Fault(StoreFault),
+    /// So many letters were dropped: there was no room, the store could not be told of them within
+    /// [`KEPT_FOR`](crate::outbox::KEPT_FOR), or they are told only once and it is not known whether it was.
+    Dropped(u64),
+    /// A lease, a lock or an idempotency key that was to be held for longer was not held any more.
+    Lost,
     /// How long a call took, whatever came of it.
     Latency(Millis),
 }
@@ -110,6 +121,11 @@ pub struct Desk<P = Script> {
     lag: Millis,
     breaker: Rc<Cell<Breaker>>,
     line: Line,
+    outbox: Outbox,
+    /// It makes calls for letters alone.
+    for_letters: bool,
+    /// The time when it was last told.
+    seen: Millis,
     calls: u64,
     flight: Option<Flight>,
     /// Redis does not have the script.
@@ -140,6 +156,7 @@ impl<P> fmt::Debug for Desk<P> {
         f.debug_struct("Desk")
             .field("breaker", &self.breaker.get())
             .field("waiting", &self.line.waiting())
+            .field("letters", &self.outbox.len())
             .field("in_flight", &self.flight.is_some())
             .field("ready", &self.ready.len())
             .finish_non_exhaustive()
@@ -168,6 +185,9 @@ impl<P: Protocol> Desk<P> {
             lag: Millis(0),
             breaker,
             line: Line::default(),
+            outbox: Outbox::default(),
+            for_letters: true,
+            seen: Millis(0),
             calls: 0,
             flight: None,
             load: false,
@@ -176,36 +196,9 @@ impl<P: Protocol> Desk<P> {
         }
     }
 
-    /// An empty desk that shares this one's breaker: for hosts where each stream makes its own calls.
-    #[must_use]
-    pub fn another(&self) -> Self
-    where
-        P: Clone,
-    {
-        Self {
-            protocol: self.protocol.clone(),
-            front: self.front.clone(),
-            breaker: Rc::clone(&self.breaker),
-            line: Line::default(),
-            flight: None,
-            ready: VecDeque::new(),
-            notices: Vec::new(),
-            ..*self
-        }
-    }
-
-    /// Takes over what another desk owes to the store and has noticed, when that one is done with.
-    pub fn inherit(&mut self, other: &mut Self) {
-        for entry in other.line.take_owed() {
-            self.owe_entry(entry);
-        }
-        for notice in other.notices() {
-            self.notice(notice);
-        }
-    }
-
     /// A stream asks. It has one question at a time: asking again replaces it.
     pub fn ask(&mut self, stream: u32, ask: Rc<Ask>, now: Millis) -> Asked {
+        self.seen = now;
         let fault = if !self.breaker.get().admits(now) {
             Some(StoreFault::Breaker)
         } else if self.line.waiting() >= MOST_WAITING {
@@ -221,7 +214,7 @@ impl<P: Protocol> Desk<P> {
         let kick = self.flight.is_none() && self.line.waiting() == 0;
         let waiter = self.line.open(stream, now);
         let step = first_step(&ask, self.topology);
-        let entry = self.entry(Item { ask, step }, Some(waiter));
+        let entry = self.entry(Item { ask, step }, waiter);
         self.line.join(entry);
         Asked::Waiting { kick }
     }
@@ -234,20 +227,22 @@ impl<P: Protocol> Desk<P> {
     /// The call to be made now: none while one is in flight or nothing is to be sent. Questions may be
     /// [ready](Self::ready) after it that were not before.
     pub fn next_call(&mut self, now: Millis) -> Option<Outgoing> {
-        let overdue = |f: &mut Flight| now >= f.sent.plus(f.timeout).plus(OVERDUE);
-        if let Some(flight) = self.flight.take_if(overdue) {
-            self.failed(flight.groups, StoreFault::Timeout, now);
+        self.seen = now;
+        if let Some(flight) = self.flight.take_if(|flight| flight.is_overdue(now)) {
+            let groups = with(flight.groups, Effect::Unknown);
+            self.failed(groups, StoreFault::Timeout, now);
         }
+        self.outbox.expire(now);
         if self.flight.is_some() {
             return None;
         }
         let timeout = self.patience();
         while let Some(entry) = self.line.take_expired(timeout, now) {
-            self.not_sent(entry, StoreFault::Overload);
+            self.not_sent(entry, StoreFault::Overload, now);
         }
         let mut breaker = self.breaker.get();
         if !breaker.admits(now) {
-            self.turn_away();
+            self.turn_away(now);
             return None;
         }
         let most = self.front.most_commands();
@@ -256,9 +251,15 @@ impl<P: Protocol> Desk<P> {
         } else {
             most
         };
-        let picked = self.line.pick(most);
+        let shape = Shape {
+            protocol: &self.protocol,
+            topology: self.topology,
+            most_commands: most,
+            for_letters: self.for_letters,
+        };
+        let picked = self.line.pick(&mut self.outbox, &shape, now);
         for entry in picked.left {
-            self.drop_question(entry);
+            self.drop_question(&entry, now);
         }
         if picked.groups.is_empty() {
             return None;
@@ -266,7 +267,7 @@ impl<P: Protocol> Desk<P> {
         breaker.may_call(now);
         self.breaker.set(breaker);
         if breaker.is_probing() {
-            self.turn_away();
+            self.turn_away(now);
         }
         let loads = std::mem::take(&mut self.load);
         let command = |group: &Group| match loads {
@@ -275,7 +276,8 @@ impl<P: Protocol> Desk<P> {
         };
         let commands: Vec<Command> = picked.groups.iter().map(command).collect();
         let Some(call) = self.front.call(&commands).into_iter().next() else {
-            self.failed(picked.groups, StoreFault::Malformed, now);
+            let groups = with(picked.groups, Effect::None);
+            self.failed(groups, StoreFault::Malformed, now);
             return None;
         };
         self.calls = self.calls.wrapping_add(1);
@@ -304,10 +306,11 @@ impl<P: Protocol> Desk<P> {
         self.timeout.plus(Millis(late.0.min(most)))
     }
 
-    /// The host refused to make a call.
+    /// The host refused to make a call. The next one is for others, if for anybody.
     pub fn dispatch_failed(&mut self, id: CallId, fault: StoreFault, now: Millis) {
+        self.seen = now;
         if let Some(flight) = self.flight.take_if(|f| f.id == id) {
-            self.failed(flight.groups, fault, now);
+            self.failed(with(flight.groups, Effect::None), fault, now);
         }
     }
 
@@ -316,9 +319,10 @@ impl<P: Protocol> Desk<P> {
         let Some(flight) = self.flight.take_if(|f| f.id == id) else {
             return;
         };
+        self.seen = now;
         self.notice(Notice::Latency(now.since(flight.sent)));
         match self.front.read(raw, flight.groups.len()) {
-            Err(fault) => self.failed(flight.groups, fault, now),
+            Err(fault) => self.failed(with(flight.groups, Effect::Unknown), fault, now),
             Ok(replies) => self.settle(flight, replies, now),
         }
     }
@@ -329,7 +333,7 @@ impl<P: Protocol> Desk<P> {
             if self.line.close(&ready.waiter) {
                 return Some((ready.waiter.stream, ready.answer));
             }
-            self.undo(&ready.item, &ready.answer);
+            self.undo(&ready.item, &ready.answer, self.seen);
         }
         None
     }
@@ -342,8 +346,22 @@ impl<P: Protocol> Desk<P> {
 
     /// What happened since this was last called.
     pub fn notices(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut self.notices)
+        let mut notices = std::mem::take(&mut self.notices);
+        let dropped = self.outbox.take_dropped();
+        notices.extend((dropped > 0).then_some(Notice::Dropped(dropped)));
+        notices
     }
+}
+
+impl Flight {
+    /// The host did not report it though it should have.
+    fn is_overdue(&self, now: Millis) -> bool {
+        now >= self.sent.plus(self.timeout).plus(OVERDUE)
+    }
+}
+
+fn with(groups: Vec<Group>, effect: Effect) -> impl Iterator<Item = (Group, Effect)> {
+    groups.into_iter().map(move |group| (group, effect))
 }
 
 #[cfg(test)]

@@ -24,10 +24,6 @@ use crate::store::{Ask, Toll};
 use crate::verdict::{Boxed, Verdict};
 
 /// What happens to a request.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "made and consumed once, never stored"
-)]
 pub enum Event<'a> {
     /// Its headers came; and what the request that it continues was let through with, if it does. Facts
     /// tell the body where it is known already: there is none.

@@ -14,6 +14,7 @@ pub mod idempotency;
 pub mod identity;
 pub mod limit;
 pub mod metrics;
+pub mod outbox;
 pub mod passes;
 pub mod plan;
 pub mod price;

@@ -5,3 +5,5 @@ pub mod bucket;
 pub mod decision;
 pub mod penalty;
 pub mod promise;
+pub mod slots;
+pub mod window;

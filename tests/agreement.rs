@@ -7,169 +7,29 @@
     clippy::indexing_slicing
 )]
 
+#[path = "agreement/choices.rs"]
+mod choices;
 #[path = "agreement/server.rs"]
 mod server;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use proptest::prelude::*;
-use tollgate_config::{Bytes, Limit, Millis, Points, Seconds};
-use tollgate_filter::client_ip::Address;
-use tollgate_filter::identity::Id;
-use tollgate_filter::limit::bucket::Meter;
-use tollgate_filter::limit::decision::Strictness;
-use tollgate_filter::limit::penalty::Terms;
+use proptest::test_runner::TestCaseError;
+use tollgate_config::{Bytes, Millis};
+use tollgate_filter::hold::{Fence, HoldId, Keep};
 use tollgate_filter::store::local::{Local, PAGE_SIZE, heap::Heap};
 use tollgate_filter::store::script::{Clock, Decision, Item, Script, Step};
-use tollgate_filter::store::{Ask, BoxTerms, Store as _, Subject};
-use tollgate_filter::verdict::{Throttled, Verdict};
+use tollgate_filter::store::{Ask, Store as _, Subject};
+use tollgate_filter::verdict::{Policy, Standings, Taken, Throttled, Verdict};
 
+use choices::{Act, Choice, Plenty, ask, turns};
 use server::Server;
 
 /// 2026-03-01T00:00:00Z.
 const START: u64 = 1_772_323_200_000;
-
-/// Limits of every kind: points, seconds, burst. The last ones are as far as a configuration may go.
-const LIMITS: [(u64, u64, u64); 10] = [
-    (10, 1, 100),
-    (5, 1, 10),
-    (3000, 60, 3000),
-    (7, 13, 50),
-    (60, 60, 60),
-    (1, 86_400, 3),
-    (1000, 1, 20),
-    (1_000_000_000, 1, 1_000_000_000),
-    (999_999_937, 2_678_400, 3_362_880),
-    (1, 2_678_400, 3_362_880),
-];
-
-/// One request, in numbers that a failing case can be shrunk by.
-#[derive(Debug, Clone)]
-struct Choice {
-    who: u8,
-    cost: u64,
-    first: usize,
-    second: usize,
-    ip: Option<usize>,
-    terms: u8,
-    strictness: u8,
-}
-
-/// Time that goes on (or back), and the requests of one call.
-#[derive(Debug, Clone)]
-struct Turn {
-    advance: i64,
-    batch: Vec<Choice>,
-}
-
-fn choices() -> impl Strategy<Value = Choice> {
-    // Mostly one regime of limits, so that buckets empty and boxes trip, and others on the way.
-    let limit = || prop_oneof![8 => 0..2_usize, 2 => 0..LIMITS.len()];
-    let cost = prop_oneof![4 => 1..3_u64, 2 => 5..30_u64, 1 => 1..u64::MAX];
-    (
-        0..6_u8,
-        cost,
-        limit(),
-        limit(),
-        prop_oneof![2 => Just(None), 1 => limit().prop_map(Some)],
-        prop_oneof![8 => 0..1_u8, 2 => 0..4_u8],
-        prop_oneof![8 => 0..1_u8, 2 => 0..3_u8],
-    )
-        .prop_map(|(who, cost, first, second, ip, terms, strictness)| Choice {
-            who,
-            cost,
-            first,
-            second,
-            ip,
-            terms,
-            strictness,
-        })
-}
-
-fn turns() -> impl Strategy<Value = Vec<Turn>> {
-    let advance = prop_oneof![
-        6 => Just(0_i64),
-        6 => 1..200_i64,
-        3 => 200..20_000_i64,
-        2 => Just(300_000_i64),
-        1 => 3_600_000..100_000_000_i64,
-        1 => -900..0_i64,
-        1 => -2_000_000..-1000_i64,
-    ];
-    // A hammer: many of the same in one call.
-    let batch = prop_oneof![
-        3 => prop::collection::vec(choices(), 1..6),
-        2 => (choices(), 1..40_usize).prop_map(|(one, n)| vec![one; n]),
-    ];
-    prop::collection::vec(
-        (advance, batch).prop_map(|(advance, batch)| Turn { advance, batch }),
-        1..40,
-    )
-}
-
-fn meter(index: usize) -> Meter {
-    let (points, per, burst) = LIMITS[index];
-    Meter::new(Limit {
-        points: Points(points),
-        per: Seconds(per),
-        burst: Points(burst),
-    })
-}
-
-fn ask(choice: &Choice) -> Ask {
-    let (first, second) = (meter(choice.first), meter(choice.second));
-    let address = Address::Ip(format!("192.0.2.{}", choice.who % 2).parse().unwrap());
-    let ip = choice.ip.map(meter);
-    let (subject, burst) = if choice.who < 4 {
-        let tenant = Id::of(format!("tenant-{}", choice.who / 2).as_bytes());
-        let key = Id::of(format!("key-{}", choice.who).as_bytes());
-        let subject = Subject::Key {
-            tenant,
-            key,
-            tenant_meter: second,
-            key_meter: first,
-            ip: ip.map(|meter| (address, meter)),
-        };
-        (subject, first.burst().min(second.burst()))
-    } else {
-        let subject = Subject::Anonymous {
-            address,
-            meter: first,
-            ip_meter: ip,
-        };
-        (subject, first.burst())
-    };
-    let (strikes, within, memory, max_level, grace) = match choice.terms {
-        0 => (3, 60_000, 86_400_000, 3, 1000),
-        1 => (1, 1000, 1000, 2, 0),
-        2 => (20, 60_000, 86_400_000, 1, 1000),
-        _ => (2, 500, 10_000_000, 3, 60_000),
-    };
-    Ask {
-        subject,
-        cost: 1 + (choice.cost - 1) % burst,
-        // A watched box of live requests and the box of requests in shadow are one in Redis and two in
-        // a page: nobody is met in both ways here.
-        shadow: matches!(choice.who, 3 | 5),
-        grace: Millis(grace),
-        wanted: None,
-        penalty: BoxTerms {
-            terms: Terms {
-                strikes,
-                within: Millis(within),
-                offense_memory: Millis(memory),
-                levels: [Millis(300_000), Millis(3_600_000), Millis(86_400_000)],
-                max_level,
-            },
-            strictness: match choice.strictness {
-                0 => Strictness::Enforced,
-                1 => Strictness::Watched,
-                _ => Strictness::Off,
-            },
-        },
-    }
-}
 
 /// The script on a Redis.
 struct Remote {
@@ -211,8 +71,11 @@ impl Remote {
             Decision::Verdict(refused) => return refused,
             Decision::Done | Decision::Kept(_) => panic!("nothing was given back"),
         };
-        let Decision::Verdict(verdict) = step(Step::Owner) else {
-            panic!("an owner gives a verdict");
+        let verdict = match step(Step::Owner) {
+            Decision::Verdict(verdict) => verdict,
+            // It was revoked before it came.
+            Decision::Done => Verdict::Contended,
+            other => panic!("an owner gives a verdict, not {other:?}"),
         };
         match verdict {
             Verdict::Allowed(standings, fence) => Verdict::Allowed(standings.with(address), fence),
@@ -228,8 +91,103 @@ thread_local! {
     static REMOTE: RefCell<Remote> = RefCell::new(Remote::new("agreement"));
 }
 
+/// Pages have room for all that is held in a story.
 fn local() -> Local<Heap> {
-    Local::open(Heap::default(), Bytes(1 << 20), PAGE_SIZE, [1, 2])
+    Local::open(Heap::default(), Bytes(1 << 20), 16 * PAGE_SIZE, [1, 2])
+}
+
+/// Who asked so far, what of that is under way, and the fences that were given.
+#[derive(Default)]
+struct Story {
+    choices: Vec<Choice>,
+    under_way: Vec<usize>,
+    fences: BTreeMap<String, [Option<Fence>; 2]>,
+}
+
+impl Story {
+    /// A line as an item; `None` if it is about nobody. (The number of the request is its id.)
+    fn item(&mut self, act: &Act, plenty: Plenty) -> Option<Item> {
+        let last = self.choices.len();
+        let (number, step) = match act {
+            Act::Ask(choice) => {
+                self.choices.push(choice.clone());
+                (last, Step::Whole)
+            }
+            Act::Send(choice) => {
+                self.choices.push(choice.clone());
+                self.under_way.push(last);
+                return None;
+            }
+            Act::Arrive(of) => {
+                let place = of.checked_rem(self.under_way.len())?;
+                (self.under_way.remove(place), Step::Whole)
+            }
+            Act::Keep(of, lengths) => {
+                let [lease, lock, flight] = lengths.map(Millis);
+                let keep = Keep {
+                    lease,
+                    lock,
+                    flight,
+                };
+                (of.checked_rem(last)?, Step::Keep(keep))
+            }
+            Act::Revoke(of) => (of.checked_rem(last)?, Step::Revoke),
+            Act::Overtake(of) => {
+                let place = of.checked_rem(self.under_way.len())?;
+                (self.under_way[place], Step::Revoke)
+            }
+        };
+        let ask = ask(&self.choices[number], HoldId(number as u64), plenty);
+        let later = matches!(step, Step::Keep(_) | Step::Revoke);
+        let there = !later || ask.wanted.is_some();
+        let ask = Rc::new(ask);
+        there.then_some(Item { ask, step })
+    }
+
+    /// The decision without its fence, which grows for each resource, in both stores, but is not the same.
+    fn fenced(
+        &mut self,
+        side: usize,
+        ask: &Ask,
+        verdict: Verdict,
+    ) -> Result<Verdict, TestCaseError> {
+        let Verdict::Allowed(standings, fence) = verdict else {
+            return Ok(verdict);
+        };
+        let wanted = ask.wanted.as_ref().and_then(|wanted| wanted.lock.as_ref());
+        prop_assert_eq!(wanted.is_some(), fence.is_some());
+        if let Some(lock) = wanted {
+            let owner = match &ask.subject {
+                Subject::Key { tenant, .. } => tenant.as_str().to_owned(),
+                Subject::Anonymous { address, .. } => address.to_string(),
+            };
+            let resource = format!("{owner} {} {}", ask.shadow, lock.as_str());
+            let last = &mut self.fences.entry(resource).or_default()[side];
+            prop_assert!(*last < fence, "{:?} after {:?}", fence, last);
+            *last = fence;
+        }
+        Ok(Verdict::Allowed(standings, None))
+    }
+}
+
+/// The same by the local store.
+fn locally(local: &mut Local<Heap>, item: &Item, now: Millis) -> Decision {
+    let ask = &item.ask;
+    match item.step {
+        Step::Keep(keep) => Decision::Kept(local.keep(ask, keep, now).unwrap()),
+        Step::Revoke => {
+            local.revoke(ask, now).unwrap();
+            Decision::Done
+        }
+        _ => match local.decide(ask, now) {
+            // There is no other reason for it here.
+            (Verdict::Contended, toll) => {
+                assert_eq!(toll.evictions, 0);
+                Decision::Done
+            }
+            (verdict, _) => Decision::Verdict(verdict),
+        },
+    }
 }
 
 proptest! {
@@ -240,20 +198,29 @@ proptest! {
         REMOTE.with_borrow_mut(|remote| {
             remote.server.say::<String>("FLUSHDB");
             let mut local = local();
+            let mut story = Story::default();
             let mut now = START;
             for (number, turn) in turns.iter().enumerate() {
                 now = now.saturating_add_signed(turn.advance);
-                let asks: Vec<Rc<Ask>> = turn.batch.iter().map(|c| Rc::new(ask(c))).collect();
-                let items: Vec<Item> = asks
-                    .iter()
-                    .map(|ask| Item { ask: Rc::clone(ask), step: Step::Whole })
-                    .collect();
+                let acts = turn.batch.iter();
+                let items: Vec<Item> =
+                    acts.filter_map(|act| story.item(act, turn.plenty)).collect();
+                if items.is_empty() {
+                    continue;
+                }
                 let decisions = remote.call(&items, Millis(now));
-                for (place, (ask, decision)) in asks.iter().zip(decisions).enumerate() {
-                    let (verdict, _) = local.decide(ask, Millis(now));
+                for (place, (item, decision)) in items.iter().zip(decisions).enumerate() {
+                    let mut comparable = |side, decision| match decision {
+                        Decision::Verdict(verdict) => story
+                            .fenced(side, &item.ask, verdict)
+                            .map(Decision::Verdict),
+                        other => Ok(other),
+                    };
+                    let by_script = comparable(0, decision)?;
+                    let by_local = comparable(1, locally(&mut local, item, Millis(now)))?;
                     prop_assert_eq!(
-                        Decision::Verdict(verdict), decision,
-                        "turn {}, request {}: {:?}", number, place, ask
+                        by_local, by_script,
+                        "turn {}, line {}: {:?}", number, place, item
                     );
                 }
             }
@@ -271,33 +238,60 @@ proptest! {
         REMOTE.with_borrow_mut(|remote| {
             remote.server.say::<String>("FLUSHDB");
             let mut local = local();
+            let mut story = Story::default();
             let mut now = START;
             for turn in &turns {
                 // The clock is not set back: a boxed request touches the address here, and does not there.
                 now = now.saturating_add_signed(turn.advance.max(0));
-                for choice in &turn.batch {
-                    // The address is asked before the box is known to be in force, and given its point back
-                    // after that: the same but for a limit that changed between the two.
-                    let ip = choice.ip.map(|_| 1);
-                    let ask = Rc::new(ask(&Choice { ip, ..choice.clone() }));
+                for act in &turn.batch {
+                    let Some(item) = story.item(&with_address_limit(act), turn.plenty) else {
+                        continue;
+                    };
+                    let Item { ask, step } = &item;
                     let tenant = matches!(ask.subject, Subject::Key { ip: Some(_), .. });
                     if !tenant {
                         continue;
                     }
-                    let (expected, _) = local.decide(&ask, Millis(now));
-                    let verdict = remote.in_steps(&ask, Millis(now));
-                    let boxed = matches!(expected, Verdict::Boxed(boxed) if !boxed.tripped);
+                    let expected = locally(&mut local, &item, Millis(now));
+                    if *step != Step::Whole {
+                        let told = remote.call(std::slice::from_ref(&item), Millis(now));
+                        prop_assert_eq!(&[expected][..], &told, "{:?}", item);
+                        continue;
+                    }
+                    let expected = match expected {
+                        Decision::Verdict(verdict) => verdict,
+                        _ => Verdict::Contended,
+                    };
+                    let verdict = remote.in_steps(ask, Millis(now));
+                    let without_address = matches!(expected, Verdict::Contended)
+                        || matches!(expected, Verdict::Boxed(boxed) if !boxed.tripped);
                     let by_address =
                         matches!(verdict, Verdict::Throttled(t) if t.strikes_left.is_none());
-                    if boxed && by_address {
+                    if without_address && by_address {
                         // The address is asked first, and refused.
                         continue;
                     }
+                    let expected = story.fenced(0, ask, expected)?;
+                    let verdict = story.fenced(1, ask, verdict)?;
                     prop_assert_eq!(comparable(expected), comparable(verdict), "{:?}", ask);
                 }
             }
             Ok(())
         })?;
+    }
+}
+
+/// The same, with an `ip_limit` that is always the same: the address is asked before the box is known to be in
+/// force, and given its point back after that: the same but for a limit that changed between the two.
+fn with_address_limit(act: &Act) -> Act {
+    let changed = |choice: &Choice| Choice {
+        ip: choice.ip.map(|_| 1),
+        ..choice.clone()
+    };
+    match act {
+        Act::Ask(choice) => Act::Ask(changed(choice)),
+        Act::Send(choice) => Act::Send(changed(choice)),
+        other => other.clone(),
     }
 }
 
@@ -311,19 +305,21 @@ fn comparable(verdict: Verdict) -> Verdict {
                 ..throttled
             })
         }
-        Verdict::Throttled(throttled) => {
-            let without_address = throttled
-                .standings
-                .iter()
-                .filter(|s| s.policy != tollgate_filter::verdict::Policy::Ip);
-            let kept: Vec<_> = without_address.copied().collect();
-            let at = |i: usize| kept.get(i).copied();
-            let standings = tollgate_filter::verdict::Standings::new([at(0), at(1), at(2)]);
-            Verdict::Throttled(Throttled {
-                standings,
-                ..throttled
-            })
-        }
+        Verdict::Throttled(throttled) => Verdict::Throttled(Throttled {
+            standings: without_address(&throttled.standings),
+            ..throttled
+        }),
+        Verdict::Taken(taken) => Verdict::Taken(Taken {
+            standings: without_address(&taken.standings),
+            ..taken
+        }),
         other => other,
     }
+}
+
+fn without_address(standings: &Standings) -> Standings {
+    let kept = standings.iter().filter(|s| s.policy != Policy::Ip);
+    let kept: Vec<_> = kept.copied().collect();
+    let at = |i: usize| kept.get(i).copied();
+    Standings::new([at(0), at(1), at(2)])
 }

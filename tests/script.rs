@@ -6,6 +6,8 @@
     clippy::indexing_slicing
 )]
 
+#[path = "script/held.rs"]
+mod held;
 #[path = "agreement/server.rs"]
 mod server;
 

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use tollgate_config::{Millis, Topology};
 
+use crate::hold::{Keep, Wanted};
 use crate::store::script::{Decision, Item, Step};
 use crate::store::{Ask, Subject};
 use crate::verdict::{Standing, Taken, Throttled, Verdict};
@@ -20,6 +21,8 @@ pub(super) enum Next {
     Decided(Verdict),
     /// The address let it pass; it stands so with `ip_limit`: the owner is asked.
     Owner(Standing),
+    /// It was revoked before it came, so that it took nothing. Whoever revoked it does not wait for it.
+    Revoked,
 }
 
 /// The first step of a question.
@@ -40,6 +43,26 @@ pub(super) fn after(step: Step, decision: Decision, passed: Option<&Standing>) -
         (Step::Owner, Decision::Verdict(verdict)) => {
             Some(Next::Decided(with_address(verdict, passed)))
         }
+        (Step::Whole | Step::Owner, Decision::Done) => Some(Next::Revoked),
+        _ => None,
+    }
+}
+
+/// What the store says to what nobody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It is done.
+    Done,
+    /// Something that was to be held for longer was not held any more.
+    Lost,
+}
+
+/// The answer to what was told; `None`: that is no answer to this step.
+pub(super) const fn told(step: Step, decision: &Decision) -> Option<Told> {
+    match (step, decision) {
+        (Step::Keep(_), Decision::Kept(true))
+        | (Step::GiveBack | Step::Undo | Step::Revoke, Decision::Done) => Some(Told::Done),
+        (Step::Keep(_), Decision::Kept(false)) => Some(Told::Lost),
         _ => None,
     }
 }
@@ -76,7 +99,8 @@ fn given_back(standing: &Standing) -> Standing {
     }
 }
 
-/// What undoes a question that `step` allowed, one item for each hash tag.
+/// What undoes a question that `step` allowed: gives its points back, one item for each hash tag, and lets
+/// go what it holds.
 pub(super) fn undoing(ask: &Rc<Ask>, step: Step) -> impl Iterator<Item = Item> {
     let (undo, rest) = match (step, &ask.subject) {
         (
@@ -108,7 +132,20 @@ pub(super) fn undoing(ask: &Rc<Ask>, step: Step) -> impl Iterator<Item = Item> {
         ask: undo,
         step: Step::Undo,
     };
-    [Some(undo), rest].into_iter().flatten()
+    let held = ask.wanted.as_ref().is_some_and(Wanted::is_held);
+    let let_go = held.then(|| Item {
+        ask: Rc::clone(ask),
+        step: Step::Keep(Keep::NOTHING),
+    });
+    [let_go, Some(undo), rest].into_iter().flatten()
+}
+
+/// What revokes a question of which it is not known whether it came, or will come yet.
+pub(super) fn revoking(ask: &Rc<Ask>) -> Item {
+    Item {
+        ask: Rc::clone(ask),
+        step: Step::Revoke,
+    }
 }
 
 /// What gives an address its point back.

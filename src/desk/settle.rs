@@ -1,40 +1,57 @@
-//! What an answer, or a fault, means for everybody who waits. Must not make calls.
+//! What an answer, or a fault, means for everybody who waits, and for what was told. Must not make calls.
 
 use tollgate_config::{Millis, Topology};
 
-use super::course::{Next, after, giving_back, undoing};
-use super::line::{Entry, Group, Waiter};
+use super::course::{Next, Told, after, giving_back, revoking, told, undoing};
+use super::line::{Entry, Waiter};
+use super::pick::{Group, Part, Sender};
 use super::{Answer, Desk, Flight, MOST_NOTICES, Notice, Protocol, Ready};
 use crate::breaker::Transition;
 use crate::store::front::{Reply, StoreFault};
-use crate::store::script::{Item, Step};
+use crate::store::script::{Decision, Item, Step};
 use crate::verdict::Verdict;
+
+/// What is known of a call that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// The store did not hear of it.
+    None,
+    /// It may have been carried out, or be carried out yet.
+    Unknown,
+}
+
+/// What follows an answer to one item of a group.
+pub(super) enum Outcome {
+    Question(Next),
+    Letter(Told),
+}
 
 impl<P: Protocol> Desk<P> {
     /// Everybody who is part of a call that came back.
     pub(super) fn settle(&mut self, flight: Flight, replies: Vec<Reply>, now: Millis) {
         let mut good = false;
         let mut missing = false;
-        let mut bad: Option<(StoreFault, Vec<Group>)> = None;
+        let mut bad: Option<(StoreFault, Vec<(Group, Effect)>)> = None;
         for (group, reply) in flight.groups.into_iter().zip(replies) {
-            let fault = match reply {
+            let (fault, effect) = match reply {
                 Ok(elements) => match self.read(&group, &elements) {
                     Some(read) => {
                         good = true;
-                        self.answered(group, read);
+                        self.answered(group, read, now);
                         continue;
                     }
-                    None => StoreFault::Malformed,
+                    None => (StoreFault::Malformed, Effect::Unknown),
                 },
                 Err(StoreFault::NoScript) if !flight.loads => {
                     missing = true;
-                    self.line.rejoin(group.into_entries());
+                    self.send_again(group, now);
                     continue;
                 }
-                Err(StoreFault::NoScript) => StoreFault::Script,
-                Err(fault) => fault,
+                Err(StoreFault::NoScript) => (StoreFault::Script, Effect::None),
+                Err(fault) => (fault, Effect::Unknown),
             };
-            bad.get_or_insert((fault, Vec::new())).1.push(group);
+            let (_, groups) = bad.get_or_insert((fault, Vec::new()));
+            groups.push((group, effect));
         }
         if missing {
             self.load = true;
@@ -44,7 +61,9 @@ impl<P: Protocol> Desk<P> {
             // Some node of a cluster may be down while others answer: the store is not given up.
             Some((fault, groups)) if good => {
                 self.notice(Notice::Fault(fault));
-                self.fail_groups(groups, fault);
+                for (group, effect) in groups {
+                    self.fail_group(group, fault, effect, now);
+                }
             }
             Some((fault, groups)) => return self.failed(groups, fault, now),
             None => {}
@@ -59,100 +78,150 @@ impl<P: Protocol> Desk<P> {
     }
 
     /// The store's time, and what follows for each item of a group; `None` if that is no answer to them.
-    fn read(&self, group: &Group, elements: &[String]) -> Option<(Millis, Vec<Option<Next>>)> {
+    fn read(&self, group: &Group, elements: &[String]) -> Option<(Millis, Vec<Outcome>)> {
         let answers = self.protocol.answers(&group.items, elements)?;
         if answers.decisions.len() != group.items.len() {
             return None;
         }
-        let entries = group.items.iter().zip(&group.waiters);
-        let next = entries
-            .zip(answers.decisions)
-            .map(|((item, waiter), decision)| {
-                let Some(waiter) = waiter else {
-                    return Some(None);
-                };
-                after(item.step, decision, waiter.passed.as_ref()).map(Some)
-            });
-        Some((answers.now, next.collect::<Option<_>>()?))
+        let outcome = |((item, sender), decision): ((&Item, &Sender), Decision)| match sender {
+            Sender::Waiter(waiter) => {
+                after(item.step, decision, waiter.passed.as_ref()).map(Outcome::Question)
+            }
+            Sender::Letter(_) => told(item.step, &decision).map(Outcome::Letter),
+        };
+        let senders = group.items.iter().zip(&group.senders);
+        let outcomes = senders.zip(answers.decisions).map(outcome);
+        Some((answers.now, outcomes.collect::<Option<_>>()?))
     }
 
-    fn answered(&mut self, group: Group, (now, next): (Millis, Vec<Option<Next>>)) {
-        for (entry, next) in group.into_entries().zip(next) {
-            let Entry { item, waiter, .. } = entry;
-            match (waiter, next) {
-                (Some(mut waiter), Some(Next::Owner(standing))) => {
-                    waiter.passed = Some(standing);
-                    let step = Step::Owner;
-                    let entry = self.entry(Item { step, ..item }, Some(waiter));
-                    self.line.join(entry);
+    fn answered(&mut self, group: Group, (then, outcomes): (Millis, Vec<Outcome>), now: Millis) {
+        for (part, outcome) in group.into_parts().zip(outcomes) {
+            match (part, outcome) {
+                (Part::Question(entry), Outcome::Question(next)) => {
+                    self.follow(entry, next, then, now);
                 }
-                (Some(waiter), Some(Next::Decided(verdict))) => {
-                    let refused = !matches!(verdict, Verdict::Allowed(..));
-                    if refused && waiter.passed.is_some() {
-                        self.owe(giving_back(&item.ask));
+                (Part::Letter(letter), Outcome::Letter(told)) => {
+                    self.outbox.delivered(letter);
+                    if told == Told::Lost {
+                        self.notice(Notice::Lost);
                     }
-                    self.answer(waiter, item, Answer::Decided(verdict, now));
                 }
-                // Given back, or undone.
-                _ => {}
+                // What was read was read of these very parts.
+                (Part::Question(entry), Outcome::Letter(_)) => {
+                    self.fail(entry, StoreFault::Malformed, Effect::Unknown, now);
+                }
+                (Part::Letter(letter), Outcome::Question(_)) => self.outbox.in_doubt(letter, now),
+            }
+        }
+    }
+
+    /// The store answered a question at its own time `then`.
+    fn follow(&mut self, entry: Entry, next: Next, then: Millis, now: Millis) {
+        match next {
+            Next::Owner(standing) => {
+                let mut waiter = entry.waiter;
+                waiter.passed = Some(standing);
+                let step = Step::Owner;
+                let entry = self.entry(Item { step, ..entry.item }, waiter);
+                self.line.join(entry);
+            }
+            Next::Decided(verdict) => {
+                let Entry { item, waiter, .. } = entry;
+                let refused = !matches!(verdict, Verdict::Allowed(..));
+                if refused && waiter.passed.is_some() {
+                    self.owe(giving_back(&item.ask), now);
+                }
+                self.answer(waiter, item, Answer::Decided(verdict, then), now);
+            }
+            Next::Revoked => {
+                self.notice(Notice::Fault(StoreFault::Malformed));
+                self.fail(entry, StoreFault::Malformed, Effect::None, now);
+            }
+        }
+    }
+
+    /// The script is missing: nothing was done, and it is asked again.
+    fn send_again(&mut self, group: Group, now: Millis) {
+        for part in group.into_parts().rev() {
+            match part {
+                Part::Question(entry) => self.line.rejoin(entry),
+                Part::Letter(letter) => self.outbox.put_back(letter, now),
             }
         }
     }
 
     /// A call failed, and with it everybody who waits.
-    pub(super) fn failed(&mut self, groups: Vec<Group>, fault: StoreFault, now: Millis) {
+    pub(super) fn failed(
+        &mut self,
+        groups: impl IntoIterator<Item = (Group, Effect)>,
+        fault: StoreFault,
+        now: Millis,
+    ) {
         self.notice(Notice::Fault(fault));
         let mut breaker = self.breaker.get();
         if let Some(Transition::Opened { failures }) = breaker.failed(now) {
             self.notice(Notice::Opened { fault, failures });
         }
         self.breaker.set(breaker);
-        self.fail_groups(groups, fault);
+        for (group, effect) in groups {
+            self.fail_group(group, fault, effect, now);
+        }
         for entry in self.line.take_waiting() {
-            self.fail(entry, fault);
+            self.fail(entry, fault, Effect::None, now);
         }
     }
 
-    fn fail_groups(&mut self, groups: Vec<Group>, fault: StoreFault) {
-        for entry in groups.into_iter().flat_map(Group::into_entries) {
-            self.fail(entry, fault);
+    pub(super) fn fail_group(
+        &mut self,
+        group: Group,
+        fault: StoreFault,
+        effect: Effect,
+        now: Millis,
+    ) {
+        for part in group.into_parts() {
+            match (part, effect) {
+                (Part::Question(entry), effect) => self.fail(entry, fault, effect, now),
+                (Part::Letter(letter), Effect::None) => self.outbox.not_sent(letter, now),
+                (Part::Letter(letter), Effect::Unknown) => self.outbox.in_doubt(letter, now),
+            }
         }
     }
 
     /// The breaker is open, or a probe finds out: nobody else waits for that.
-    pub(super) fn turn_away(&mut self) {
+    pub(super) fn turn_away(&mut self, now: Millis) {
         for entry in self.line.take_waiting() {
-            self.not_sent(entry, StoreFault::Breaker);
+            self.not_sent(entry, StoreFault::Breaker, now);
         }
     }
 
-    pub(super) fn not_sent(&mut self, entry: Entry, fault: StoreFault) {
-        if entry.waiter.as_ref().is_some_and(|w| self.line.is_open(w)) {
+    pub(super) fn not_sent(&mut self, entry: Entry, fault: StoreFault, now: Millis) {
+        if self.line.is_open(&entry.waiter) {
             self.notice(Notice::Fault(fault));
         }
-        self.fail(entry, fault);
+        self.fail(entry, fault, Effect::None, now);
     }
 
-    /// The store did not decide. An address that let it pass gets its point back.
-    fn fail(&mut self, entry: Entry, fault: StoreFault) {
-        let Entry { item, waiter, .. } = entry;
-        let Some(waiter) = waiter else {
-            return;
-        };
-        if waiter.passed.is_some() {
-            self.owe(giving_back(&item.ask));
+    /// The store did not decide. An address that let it pass gets its point back, and what it may hold is
+    /// revoked.
+    fn fail(&mut self, entry: Entry, fault: StoreFault, effect: Effect, now: Millis) {
+        if effect == Effect::Unknown && entry.holds() {
+            self.owe(revoking(&entry.item.ask), now);
         }
-        self.answer(waiter, item, Answer::Failed(fault));
+        let Entry { item, waiter, .. } = entry;
+        if waiter.passed.is_some() {
+            self.owe(giving_back(&item.ask), now);
+        }
+        self.answer(waiter, item, Answer::Failed(fault), now);
     }
 
     /// Nobody waits for a question that was not sent.
-    pub(super) fn drop_question(&mut self, entry: Entry) {
-        if entry.waiter.is_some_and(|w| w.passed.is_some()) {
-            self.owe(giving_back(&entry.item.ask));
+    pub(super) fn drop_question(&mut self, entry: &Entry, now: Millis) {
+        if entry.waiter.passed.is_some() {
+            self.owe(giving_back(&entry.item.ask), now);
         }
     }
 
-    fn answer(&mut self, waiter: Waiter, item: Item, answer: Answer) {
+    fn answer(&mut self, waiter: Waiter, item: Item, answer: Answer, now: Millis) {
         if self.line.is_open(&waiter) {
             self.ready.push_back(Ready {
                 waiter,
@@ -160,31 +229,26 @@ impl<P: Protocol> Desk<P> {
                 answer,
             });
         } else {
-            self.undo(&item, &answer);
+            self.undo(&item, &answer, now);
         }
     }
 
     /// Nobody takes an answer: what it allowed is undone.
-    pub(super) fn undo(&mut self, item: &Item, answer: &Answer) {
+    pub(super) fn undo(&mut self, item: &Item, answer: &Answer, now: Millis) {
         if matches!(answer, Answer::Decided(Verdict::Allowed(..), _)) {
             for item in undoing(&item.ask, item.step) {
-                self.owe(item);
+                self.owe(item, now);
             }
         }
     }
 
-    fn owe(&mut self, item: Item) {
-        let entry = self.entry(item, None);
-        self.owe_entry(entry);
+    /// The store will be told. Where there is no room for that, the outbox counts it.
+    pub(super) fn owe(&mut self, item: Item, now: Millis) -> bool {
+        let tag = self.protocol.tag(&item);
+        self.outbox.tell(item, &tag, now)
     }
 
-    pub(super) fn owe_entry(&mut self, entry: Entry) {
-        if !self.line.owe(entry) {
-            self.notice(Notice::Fault(StoreFault::Overload));
-        }
-    }
-
-    pub(super) fn entry(&self, item: Item, waiter: Option<Waiter>) -> Entry {
+    pub(super) fn entry(&self, item: Item, waiter: Waiter) -> Entry {
         let tag = match self.topology {
             Topology::Standalone => String::new(),
             Topology::Cluster => self.protocol.tag(&item),

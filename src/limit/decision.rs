@@ -1,4 +1,5 @@
 //! The decision over what one owner holds: box, buckets, promises, strikes; all or nothing.
+//! What else a request may ask for is only known to be free, or not.
 //!
 //! The first bucket is the one that promises (a key's, or an address's anonymous one); the second
 //! is only asked to hold its cost as well (the tenant's, or the address's `ip_limit`).
@@ -94,6 +95,9 @@ pub enum Outcome {
         /// A watched box that this refusal tripped.
         would_box: Option<Lockout>,
     },
+    /// Both held the cost, but something else that the request asked for was taken: each was debited a
+    /// point instead, so that polling is not free.
+    Taken,
     /// A box was in force (nothing was touched), or this refusal tripped one.
     Boxed {
         /// The box.
@@ -112,8 +116,8 @@ impl Bucket {
             .wait(&self.meter, self.cost)
     }
 
-    fn pay(&mut self, now: Millis) {
-        self.level = self.level.charged(&self.meter, now, self.cost);
+    fn pay(&mut self, now: Millis, points: u64) {
+        self.level = self.level.charged(&self.meter, now, points);
     }
 
     fn keep(&mut self, now: Millis) {
@@ -133,8 +137,14 @@ impl Penalty {
 }
 
 impl Holding {
-    /// Decides a request at `now` and changes what is held accordingly.
+    /// Decides a request that asks for nothing but points, at `now`, and changes what is held accordingly.
     pub fn decide(&mut self, now: Millis) -> Outcome {
+        self.decide_if(now, || true)
+    }
+
+    /// The same for a request that asks for more: `free` says whether all of that is to be had. It is
+    /// called only where the buckets hold the cost.
+    pub fn decide_if(&mut self, now: Millis, free: impl FnOnce() -> bool) -> Outcome {
         let strictness = self.penalty.strictness;
         let lockout = match strictness {
             Strictness::Off => None,
@@ -152,16 +162,20 @@ impl Holding {
         let own = self.first.wait(now);
         let real = own.max(self.second.map_or(Millis(0), |b| b.wait(now)));
         let buckets = [Some(&mut self.first), self.second.as_mut()];
-        for bucket in buckets.into_iter().flatten() {
-            if real == Millis(0) {
-                bucket.pay(now);
-            } else {
-                bucket.keep(now);
-            }
-        }
+        let buckets = buckets.into_iter().flatten();
         if real == Millis(0) {
-            return Outcome::Allowed;
+            let free = free();
+            for bucket in buckets {
+                let points = if free { bucket.cost } else { 1 };
+                bucket.pay(now, points);
+            }
+            return if free {
+                Outcome::Allowed
+            } else {
+                Outcome::Taken
+            };
         }
+        buckets.for_each(|bucket| bucket.keep(now));
         let first = &self.first;
         let promised = self
             .promise

@@ -125,6 +125,7 @@ impl Remote {
                     desk: self.desk.borrow().another(),
                     flight: None,
                 };
+                self.desk.borrow_mut().lend(&mut own.desk, ask);
                 let asked = own.desk.ask(life.id, Rc::clone(ask), now);
                 if let Asked::Waiting { .. } = asked {
                     own.flight = self.dispatch(&mut own.desk, now);
@@ -257,6 +258,20 @@ impl Remote {
                 Notice::Fault(fault) => {
                     let counter = Counter::StoreErrors(StoreError::Front(fault.name()));
                     gauges.count(&rules.config, counter, 1);
+                }
+                Notice::Dropped(letters) => {
+                    log::warn!(
+                        "the store at {} was not told in time what {letters} requests let go or hold on; it ends by itself",
+                        self.upstream
+                    );
+                    gauges.count(&rules.config, Counter::OutboxDropped, letters);
+                }
+                Notice::Lost => {
+                    log::warn!(
+                        "the store at {} lost a lease, a lock or an idempotency key that a request still holds; another \
+                         one may have it by now",
+                        self.upstream
+                    );
                 }
                 Notice::Opened { fault, failures } => {
                     log::error!(

@@ -7,6 +7,10 @@
 --         pb:{..}:box[:K]                string  the box in force, value = level; gone when an operator releases it
 --         pb:{..}:strikes[:K]            string  strikes in the running window
 --         pb:{..}:off[:K]                string  offenses
+--         cc:{t:T}:KIND                  zset    leases: who holds one, scored by when that ends (ms)
+--         lk:{..}:RESOURCE               hash    a lock: who holds it -> when that ends (ms); fence: the last one given
+--         ik:{..}:ID                     hash    an idempotency key in flight: likewise, without a fence
+--         qt:{t:T}:KIND                  zset    a quota: ids of requests, scored by when it was granted to them (ms)
 -- ARGV  1        the version of this interface: 1
 --       2        'store': decide by Redis' clock. 'given': by the next argument, whatever it is (tests, simulations)
 --       3        the caller's time, in milliseconds since 1970
@@ -16,35 +20,54 @@
 --                and refill unit burst of the first bucket, of the second, and of ip_limit (0 0 0: there is none)
 --       then     questions, numbers apart by spaces:
 --                step terms cost second_cost strictness first second ip held box strikes off
---                step: 0 whole, 1 address, 2 owner, 3 give back, 4 undo; strictness: 0 off, 1 enforced, 2 watched;
---                held: the hash with the times of box, strikes and offenses: the first bucket's, or, where these are
---                in shadow though the buckets are not, that of the first bucket in shadow
+--                step: 0 whole, 1 address, 2 owner, 3 give back, 4 undo, 5 keep, 6 revoke; strictness: 0 off,
+--                1 enforced, 2 watched; held: the hash with the times of box, strikes and offenses: the first bucket's,
+--                or, where these are in shadow though the buckets are not, that of the first bucket in shadow
+--                and after them, where a request wants more than points (its id has 16 hex digits):
+--                id lease slots lock flight quota requests per           of 0 and 2
+--                id lease for_lease lock for_lock flight for_flight      of 5: for how long it is kept (ms), 0: let go
+--                id lease lock flight                                    of 6
+--                (5 and 6 touch no points: they name a bucket only for what it knows of the time, and no terms)
 -- Reply A list of strings: 'tollgate 1', then one for each question, in order, numbers apart by spaces, time first:
---         a now first second ip                               allowed: units spent after it (-1: not met)
+--         a now first second ip [fence]                       allowed: units spent after it (-1: not met); where more
+--                                                             than points was wanted, the lock's fence (0: no lock)
 --         t now first wait second wait ip wait left level until   throttled: units spent, the real waits, the wait to
 --                                                             tell, strikes left, a watched box that it tripped (0 0: none)
 --         b now level until tripped                           boxed
 --         i now ip wait told                                  the address has too few points
+--         h now what first second ip wait left                taken: by a key in flight (1), lock (2), lease (3) or
+--                                                             quota (4): units spent, how long yet, strikes left
 --         p now ip                                            the address let it pass
---         d now                                               given back
+--         k now all                                           kept; all: 1, or 0 where something had run out
+--         d now                                               given back, revoked; or it had been revoked before it came
 --
 -- A bucket counts what is spent, in units in which both a point and a millisecond of refill are whole numbers, so
 -- nothing is rounded; Lua's numbers are exact up to 2^53, and every step below stays within that. The same
 -- arithmetic, with the reasons for it, is in src/limit/*.rs; a test compares the two on random sequences.
 --
--- Every write sets a time to live: until the bucket is full and nothing is promised or held, and a minute.
+-- Whoever holds something is known in it by the keys of the lease and the lock, as far as there are any, and the
+-- request's id, with spaces between: with that alone it can be let go, by ZREM and HDEL. A negative end, -E, is a mark:
+-- a request that was revoked before it came gets nothing if it comes before E. What is past is as good as gone, and
+-- swept on the next write.
+--
+-- Every write sets a time to live: until the bucket is full and nothing is promised or held, and a minute (after a
+-- lock an hour, so that its fences grow though a clock is set back).
 
-local floor, fmod, max, min = math.floor, math.fmod, math.max, math.min
+local floor, ceil, fmod, max, min = math.floor, math.ceil, math.fmod, math.max, math.min
 local format, gmatch, match, call = string.format, string.gmatch, string.match, redis.call
-local QUESTION = '^' .. string.rep('(%d+) ', 11) .. '(%d+)$'
+local QUESTION = '^' .. string.rep('(%d+) ', 11) .. '(%d+)(.*)$'
 
 local MOST = 9007199254740992 -- 2^53: no more units are counted
 local FAR = 2251799813685248 -- 2^51 us, 71 years: no promise goes further
 local SET_BACK = 1000 -- a clock behind by more than this was set back (ms)
 local LONGEST = 315360000000 -- ten years: nothing is kept for longer (ms)
 local SLACK = 60000 -- buckets are kept beyond their use by this (ms)
+local FENCED = 3600000 -- and locks by this (ms)
+local HELD_FOR = 60000 -- who takes something has it for so long, unless it is kept (ms)
+local MARKED_FOR = 60000 -- a mark is in force for so long (ms)
 local ENFORCED = 1
-local WHOLE, ADDRESS, OWNER, GIVE_BACK = 0, 1, 2, 3
+local WHOLE, ADDRESS, OWNER, GIVE_BACK, UNDO, KEEP, REVOKE = 0, 1, 2, 3, 4, 5, 6
+local FLIGHT, LOCK, LEASE, QUOTA = 1, 2, 3, 4
 
 if ARGV[1] ~= '1' then
   return redis.error_reply('ERR tollgate: this script speaks version 1, and was asked in version ' .. tostring(ARGV[1]))
@@ -54,6 +77,7 @@ local given = ARGV[2] == 'given'
 -- Keys expire by Redis' clock: under another one they are to be there until that says otherwise.
 local spare = given and 3600000 or 0
 local now = tonumber(ARGV[3])
+local micros = now * 1000
 local borrowed = false -- the clock is the caller's, since Redis does not tell its own
 if not given then
   local time = redis.pcall('TIME')
@@ -61,6 +85,7 @@ if not given then
     borrowed = true
   else
     now = time[1] * 1000 + floor(time[2] / 1000)
+    micros = time[1] * 1000000 + time[2]
   end
 end
 
@@ -153,6 +178,24 @@ local function bucket(index)
   return held
 end
 
+-- What a full Redis would allow at any time. (It refuses what may take memory, but only until a script wrote something:
+-- had this been written first, it would allow the rest.)
+local later = {}
+
+-- What nobody here wrote makes room; first by a command that a full Redis refuses.
+local function replace(index)
+  call('SET', KEYS[index], '')
+  call('DEL', KEYS[index])
+end
+
+-- Lets a key expire; without the right to that nothing stays.
+local function expire(index, left)
+  if type(redis.pcall('PEXPIRE', KEYS[index], left)) == 'table' then
+    redis.pcall('DEL', KEYS[index])
+    call('PEXPIRE', KEYS[index], left)
+  end
+end
+
 local function write(index, held)
   local useful = up(held.p, 1000)
   if held.s then
@@ -168,18 +211,17 @@ local function write(index, held)
     end
   end
   local left = min(max(0, useful - now), LONGEST) + SLACK + spare
+  if #changed == 0 then
+    later[#later + 1] = function()
+      expire(index, left)
+    end
+    return
+  end
   if held.foreign then
-    call('DEL', KEYS[index])
+    replace(index)
   end
-  if #changed > 0 then
-    call('HSET', KEYS[index], unpack(changed))
-  end
-  if type(redis.pcall('PEXPIRE', KEYS[index], left)) == 'table' then
-    -- Without the right to set a time to live nothing stays. (Asked before the first write, this would be one that
-    -- Redis allows when it is full, and then it would allow the rest.)
-    redis.pcall('DEL', KEYS[index])
-    call('PEXPIRE', KEYS[index], left)
-  end
+  call('HSET', KEYS[index], unpack(changed))
+  expire(index, left)
 end
 
 -- A counter, or a level; false: there is none. A box that says no level of a box's is of the first.
@@ -301,6 +343,11 @@ local function strikes_in_window(question, held, at)
   return value(question.strikes) or 0
 end
 
+local function strikes_left(question, held, at)
+  local strikes = question.terms.strikes
+  return held and max(0, strikes - strikes_in_window(question, held, at)) or strikes
+end
+
 -- Counts a strike; level and end of the box that it trips.
 local function strike(question, held, at)
   local terms = question.terms
@@ -328,6 +375,254 @@ local function strike(question, held, at)
   return level, ends
 end
 
+-- What is held -----------------------------------------------------------------------------------------------------
+
+local holders = {}
+
+-- When a hold ends, or, below 0, a mark. What is no number is no end.
+local function ending(text)
+  local number = text and tonumber(text)
+  return number and number >= -MOST and number <= MOST and number or false
+end
+
+-- Who is in a key: `was` when the call came, `ends` now. A hash is read whole: one has it at a time, and marks are few.
+-- Of a sorted set, which may be long, only those are read who are asked for.
+local function holders_of(index, is_hash)
+  local kept = holders[index]
+  if not kept then
+    kept = { index = index, is_hash = is_hash, was = {}, ends = {}, at = 0 }
+    if is_hash then
+      local found = read('HGETALL', index)
+      kept.foreign = not found
+      for place = 1, found and #found or 0, 2 do
+        local name, value = found[place], found[place + 1]
+        if name == 'fence' then
+          kept.fence = whole(value)
+        else
+          kept.was[name] = ending(value)
+          kept.ends[name] = kept.was[name]
+        end
+      end
+    end
+    holders[index] = kept
+  end
+  return kept
+end
+
+-- When somebody's hold or mark ends; false: there is none.
+local function end_of(kept, member)
+  if kept.ends[member] == nil and not kept.is_hash then
+    local score = read('ZSCORE', kept.index, member)
+    kept.foreign = score == nil
+    kept.was[member] = ending(score)
+    kept.ends[member] = kept.was[member]
+  end
+  return kept.ends[member] or false
+end
+
+local function put(kept, member, ends, at)
+  end_of(kept, member)
+  kept.ends[member], kept.at, kept.changed = ends, max(kept.at, at), true
+end
+
+-- How many of a sorted set are scored above a time.
+local function count_after(kept, at)
+  local count = read('ZCOUNT', kept.index, format('(%.0f', at), MOST) or 0
+  for member, ends in pairs(kept.ends) do
+    local was = kept.was[member]
+    count = count - (was and was > at and 1 or 0) + (ends and ends > at and 1 or 0)
+  end
+  return count
+end
+
+-- The nth lowest score above a time: there are as many. (Leases may come and go in this call, but n is 1 for them; a
+-- quota is only added to, as of now: whoever was in it before comes before that, or waits no longer.)
+local function nth_after(kept, at, n)
+  local known, nth = 0, MOST
+  for _, ends in pairs(kept.ends) do
+    known = known + 1
+    if ends and ends > at then
+      nth = min(nth, ends)
+    end
+  end
+  local found = read('ZRANGEBYSCORE', kept.index, format('(%.0f', at), MOST, 'WITHSCORES', 'LIMIT', n - 1, known + 1)
+  for place = 1, found and #found or 0, 2 do
+    if kept.ends[found[place]] == nil then
+      nth = min(nth, tonumber(found[place + 1]))
+    end
+  end
+  return nth
+end
+
+-- The earliest end of those who hold a lock or a key in flight; nil: nobody does.
+local function held_until(index, at)
+  local earliest
+  for _, ends in pairs(holders_of(index, true).ends) do
+    if ends and ends > at then
+      earliest = min(earliest or ends, ends)
+    end
+  end
+  return earliest
+end
+
+-- What of all that a request wants is taken, and for how long yet.
+local function obstacle(wish, at)
+  for what, index in ipairs({ [FLIGHT] = wish.flight, [LOCK] = wish.lock }) do
+    local ends = index > 0 and held_until(index, at)
+    if ends then
+      return what, ends - at
+    end
+  end
+  if wish.lease > 0 then
+    local kept = holders_of(wish.lease)
+    if count_after(kept, at) >= wish.slots then
+      return LEASE, nth_after(kept, at, 1) - at
+    end
+  end
+  if wish.quota > 0 then
+    local kept, past = holders_of(wish.quota), at - wish.per
+    local count = count_after(kept, past)
+    if count >= wish.requests then
+      -- Granted later than now: before the clock was set back.
+      return QUOTA, min(wish.per, nth_after(kept, past, count - wish.requests + 1) - past)
+    end
+  end
+end
+
+-- Takes all that a request wants; the lock's fence (0: no lock).
+local function take(wish, at)
+  for _, part in ipairs(wish.parts) do
+    put(part.kept, wish.member, at + HELD_FOR, at)
+  end
+  if wish.quota > 0 then
+    local kept = holders_of(wish.quota)
+    put(kept, wish.id, at, at)
+    kept.per = max(kept.per or 0, wish.per)
+  end
+  if wish.lock == 0 then
+    return 0
+  end
+  local kept = holders_of(wish.lock, true)
+  local last = kept.fence and kept.fence < MOST and kept.fence or 0
+  kept.fence = min(MOST, max(last + 1, at > now and at * 1000 or micros))
+  kept.fenced = true
+  return kept.fence
+end
+
+-- Whether a request was revoked before it came.
+local function is_marked(wish, at)
+  local part = wish.parts[1]
+  local ends = part and end_of(part.kept, wish.member)
+  return ends and -ends > at
+end
+
+-- Holds on for so long from now, or lets go; 0 where something had run out: that may be another's by now.
+local function hold_on(wish, at)
+  local all = 1
+  for _, part in ipairs(wish.parts) do
+    local ends = end_of(part.kept, wish.member)
+    if part.lasts == 0 then
+      if ends and ends >= 0 then
+        put(part.kept, wish.member, false, at)
+      end
+    elseif ends and ends > at then
+      put(part.kept, wish.member, at + min(part.lasts, LONGEST), at)
+    else
+      all = 0
+    end
+  end
+  return all
+end
+
+-- Lets go of whatever is held; where nothing is, the request may come yet: it is marked.
+local function revoke(wish, at)
+  local has_come = false
+  for _, part in ipairs(wish.parts) do
+    local ends = end_of(part.kept, wish.member)
+    if ends and ends > at then
+      put(part.kept, wish.member, false, at)
+      has_come = true
+    end
+  end
+  local first = wish.parts[1]
+  if first and not has_come then
+    put(first.kept, wish.member, -(at + MARKED_FOR), at)
+  end
+end
+
+-- Who comes into a key or stays for another time, and who goes.
+local function changes_of(kept)
+  local comes, goes = {}, {}
+  for member, ends in pairs(kept.ends) do
+    local was = kept.was[member]
+    if ends and ends ~= was then
+      comes[#comes + 1] = member
+      comes[#comes + 1] = ends
+    elseif was and not ends then
+      goes[#goes + 1] = member
+    end
+  end
+  if kept.fenced then
+    comes[#comes + 1] = 'fence'
+    comes[#comes + 1] = kept.fence
+  end
+  return comes, goes
+end
+
+local function write_set(kept, comes, goes)
+  local key = KEYS[kept.index]
+  if #comes > 0 then
+    local scored = {}
+    for place = 1, #comes, 2 do
+      scored[place], scored[place + 1] = comes[place + 1], comes[place]
+    end
+    call('ZADD', key, unpack(scored))
+  end
+  if #goes > 0 then
+    call('ZREM', key, unpack(goes))
+  end
+  if kept.per then
+    call('ZREMRANGEBYSCORE', key, '-inf', kept.at - kept.per)
+    return kept.per + SLACK
+  end
+  call('ZREMRANGEBYSCORE', key, -kept.at, kept.at)
+  -- The latest mark is first, the latest hold last.
+  local marked, held = call('ZRANGE', key, 0, 0, 'WITHSCORES')[2], call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
+  return max(0, -(tonumber(marked) or 0) - now, (tonumber(held) or 0) - now) + SLACK
+end
+
+local function write_hash(kept, comes)
+  local key = KEYS[kept.index]
+  if #comes > 0 then
+    call('HSET', key, unpack(comes))
+  end
+  local useful = now
+  for member, ends in pairs(kept.ends) do
+    if ends and math.abs(ends) > kept.at then
+      useful = max(useful, math.abs(ends))
+    elseif kept.was[member] ~= nil then
+      call('HDEL', key, member)
+    end
+  end
+  return useful - now + (kept.is_lock and FENCED or SLACK)
+end
+
+local function write_holders(kept)
+  local comes, goes = changes_of(kept)
+  local function all()
+    if kept.foreign then
+      replace(kept.index)
+    end
+    local left = (kept.is_hash and write_hash or write_set)(kept, comes, goes)
+    expire(kept.index, min(ceil(left), LONGEST) + spare)
+  end
+  if #comes > 0 then
+    all()
+  else
+    later[#later + 1] = all
+  end
+end
+
 -- One question -----------------------------------------------------------------------------------------------------
 
 local function terms_of(text)
@@ -342,9 +637,41 @@ local function terms_of(text)
   }
 end
 
+-- What a request wants, or holds, besides points.
+local function wish_of(step, text)
+  local id, rest = match(text, '^ (%x+) (.+)$')
+  local n = numbers(rest)
+  local wish
+  if step == KEEP then
+    wish = { lease = n[1], lock = n[3], flight = n[5], lasts = { n[2], n[4], n[6] } }
+  elseif step == REVOKE then
+    wish = { lease = n[1], lock = n[2], flight = n[3] }
+  else
+    wish = { lease = n[1], slots = n[2], lock = n[3], flight = n[4], quota = n[5], requests = n[6], per = n[7] }
+  end
+  local words, parts = { id }, {}
+  if wish.lock > 0 then
+    table.insert(words, 1, KEYS[wish.lock])
+  end
+  if wish.lease > 0 then
+    table.insert(words, 1, KEYS[wish.lease])
+  end
+  for place, index in ipairs({ wish.lease, wish.lock, wish.flight }) do
+    if index > 0 then
+      local kept = holders_of(index, place > 1)
+      kept.is_lock = place == 2
+      parts[#parts + 1] = { kept = kept, lasts = wish.lasts and wish.lasts[place] }
+    end
+  end
+  wish.id, wish.member, wish.parts = id, table.concat(words, ' '), parts
+  return wish
+end
+
 local function question_of(text, terms)
-  local step, of, cost, second_cost, strictness, first, second, ip, held, box, strikes, off = match(text, QUESTION)
+  local step, of, cost, second_cost, strictness, first, second, ip, held, box, strikes, off, more =
+    match(text, QUESTION)
   return {
+    wish = more ~= '' and wish_of(tonumber(step), more),
     step = tonumber(step), terms = terms[tonumber(of)], cost = tonumber(cost), second_cost = tonumber(second_cost),
     strictness = tonumber(strictness), first = tonumber(first), second = tonumber(second), ip = tonumber(ip),
     held = tonumber(held), box = tonumber(box), strikes = tonumber(strikes), off = tonumber(off),
@@ -366,7 +693,18 @@ local function time_for(question)
 end
 
 local function decide(question)
-  local at, terms, cost = time_for(question), question.terms, question.cost
+  local at, terms, cost, wish = time_for(question), question.terms, question.cost, question.wish
+  if question.step == KEEP then
+    return format('k %.0f %d', at, hold_on(wish, at))
+  end
+  if question.step == REVOKE then
+    revoke(wish, at)
+    return format('d %.0f', at)
+  end
+  if wish and is_marked(wish, at) then
+    return format('d %.0f', at)
+  end
+
   local ip = question.ip > 0 and bucket(question.ip)
   local first = question.first > 0 and bucket(question.first)
   local second = question.second > 0 and bucket(question.second)
@@ -419,12 +757,25 @@ local function decide(question)
   end
   local real = max(own, other)
   if real == 0 then
-    pay(first, terms.first, at, cost)
-    if second then
-      pay(second, terms.second, at, question.second_cost)
+    local what, wait
+    if wish then
+      what, wait = obstacle(wish, at)
     end
-    return format('a %.0f %.0f %.0f %.0f', at, seen(first, terms.first, at), left_of(second, terms.second),
+    -- What is taken costs a point, so that asking again and again is not free.
+    pay(first, terms.first, at, what and 1 or cost)
+    if second then
+      pay(second, terms.second, at, what and 1 or question.second_cost)
+    end
+    if what then
+      if ip then
+        give_back(ip, terms.ip, at, 1)
+      end
+      return format('h %.0f %d %.0f %.0f %.0f %.0f %d', at, what, seen(first, terms.first, at),
+        left_of(second, terms.second), left_of(ip, terms.ip), max(1, ceil(wait)), strikes_left(question, held, at))
+    end
+    local answer = format('a %.0f %.0f %.0f %.0f', at, seen(first, terms.first, at), left_of(second, terms.second),
       left_of(ip, terms.ip))
+    return wish and answer .. format(' %.0f', take(wish, at)) or answer
   end
 
   keep(first, terms.first, at)
@@ -444,12 +795,9 @@ local function decide(question)
     first.p = 0
     return format('b %.0f %d %.0f 1', at, tripped, tripped_ends)
   end
-  local left = terms.strikes
-  if held then
-    left = max(0, terms.strikes - strikes_in_window(question, held, at))
-  end
   return format('t %.0f %.0f %.0f %.0f %.0f %.0f %.0f %d %d %.0f', at, seen(first, terms.first, at), own,
-    left_of(second, terms.second), other, left_of(ip, terms.ip), max(told, real), left, tripped or 0, tripped_ends or 0)
+    left_of(second, terms.second), other, left_of(ip, terms.ip), max(told, real), strikes_left(question, held, at),
+    tripped or 0, tripped_ends or 0)
 end
 
 -- The batch --------------------------------------------------------------------------------------------------------
@@ -477,5 +825,13 @@ for index, found in pairs(strings) do
       call('DEL', KEYS[index])
     end
   end
+end
+for _, kept in pairs(holders) do
+  if kept.changed then
+    write_holders(kept)
+  end
+end
+for _, rest in ipairs(later) do
+  rest()
 end
 return answers

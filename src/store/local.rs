@@ -11,21 +11,24 @@ use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use tollgate_config::{Bytes, Millis};
 
 use self::memory::{Memory, Slot};
-use self::met::{Met, Owner};
+use self::met::Owner;
 use self::page::Page;
 use self::record::{Bucket as Kept, Name};
 use super::{Ask, Store, Subject, Toll};
 use crate::client_ip::Address;
 use crate::limit::bucket::{Level, Meter};
-use crate::limit::decision::{Bucket, Holding, Outcome, Penalty, Strictness};
-use crate::verdict::{Boxed, Policy, Scope, Standing, Standings, Throttled, Verdict};
+use crate::limit::decision::Strictness;
+use crate::verdict::{Boxed, Policy, Scope, Standing, Standings, Taken, Throttled, Verdict};
 
 pub mod heap;
+mod hold;
 mod known;
 pub mod memory;
 mod met;
+mod owner;
 pub mod page;
 pub mod record;
+mod wishes;
 
 /// Bytes of a page where the host sets no limit of its own.
 pub const PAGE_SIZE: usize = 4096;
@@ -203,88 +206,6 @@ impl<M: Memory> Local<M> {
             toll.lost_refunds = toll.lost_refunds.saturating_add(1);
         }
     }
-
-    /// Decides over one owner's page.
-    fn decide_owner(&self, ask: &Ask, now: Millis, toll: &mut Toll) -> Option<Verdict> {
-        let owner = self.owner(ask);
-        let met = Met::of(ask, &owner);
-        let penalty_name = owner.held();
-        self.change(&owner, toll, |page| {
-            let second_name = met.second.map_or(met.first.0, |(name, ..)| name);
-            let others = [met.first.0, second_name, penalty_name];
-            let first_seat = page.seat(met.first.0, &others, now);
-            let first = page.bucket(first_seat, &met.first.1, now);
-            let second = met.second.map(|(name, meter, cost)| {
-                let seat = page.seat(name, &others, now);
-                (seat, page.bucket(seat, &meter, now), meter, cost)
-            });
-            let mut holding = Holding {
-                first: Bucket {
-                    meter: met.first.1,
-                    level: first.level,
-                    cost: ask.cost,
-                },
-                promise: first.promise,
-                grace: ask.grace,
-                second: second.map(|(_, kept, meter, cost)| Bucket {
-                    meter,
-                    level: kept.level,
-                    cost,
-                }),
-                penalty: Penalty {
-                    terms: ask.penalty.terms,
-                    record: page.penalty(penalty_name),
-                    strictness: ask.penalty.strictness,
-                },
-            };
-            let held_before = holding.penalty.record;
-            let outcome = holding.decide(now);
-            let untouched = matches!(outcome, Outcome::Boxed { tripped: false, .. });
-            if !untouched {
-                let kept = Kept {
-                    level: holding.first.level,
-                    promise: holding.promise,
-                };
-                page.keep_bucket(first_seat, &kept);
-                if let (Some((seat, kept, ..)), Some(bucket)) = (second, holding.second) {
-                    page.keep_bucket(
-                        seat,
-                        &Kept {
-                            level: bucket.level,
-                            ..kept
-                        },
-                    );
-                }
-                let held = holding.penalty.record;
-                if held != held_before {
-                    page.keep_penalty(penalty_name, &held, &others, now);
-                }
-            }
-            (met.verdict(&holding, outcome, now), !untouched)
-        })
-    }
-
-    /// How long until the owner's buckets hold their costs; changes nothing.
-    fn owner_wait(&self, ask: &Ask, now: Millis) -> Millis {
-        let owner = self.owner(ask);
-        let met = Met::of(ask, &owner);
-        let Some(slot) = self.page_of(&owner).and_then(|name| self.memory.read(name)) else {
-            return Millis(0);
-        };
-        let page = Page::read(slot.bytes, self.page_size);
-        let (first, first_meter, _) = met.first;
-        let buckets = [Some((first, first_meter, ask.cost)), met.second];
-        let wait = |(name, meter, cost): (Name, Meter, u64)| {
-            let level = page.bucket(name, &meter, now).level;
-            level.seen(&meter, now).wait(&meter, cost)
-        };
-        buckets
-            .into_iter()
-            .flatten()
-            .map(wait)
-            .max()
-            .unwrap_or_default()
-    }
 }
 
 impl<M: Memory> Store for Local<M> {
@@ -298,6 +219,9 @@ impl<M: Memory> Store for Local<M> {
             let verdict = self.decide_owner(ask, now, &mut toll);
             return (verdict.unwrap_or(Verdict::Contended), toll);
         };
+        if self.is_revoked(ask, now) {
+            return (Verdict::Contended, toll);
+        }
         if let Some(boxed) = self.known(ask, now, true) {
             return (Verdict::Boxed(boxed), toll);
         }
@@ -334,6 +258,10 @@ impl<M: Memory> Store for Local<M> {
                     Verdict::Throttled(throttled) => Verdict::Throttled(Throttled {
                         standings: throttled.standings.with(standing(&level.give_back(1))),
                         ..throttled
+                    }),
+                    Verdict::Taken(taken) => Verdict::Taken(Taken {
+                        standings: taken.standings.with(standing(&level.give_back(1))),
+                        ..taken
                     }),
                     other => other,
                 }

@@ -10,6 +10,7 @@ use tollgate_config::Millis;
 
 use self::answer::Line;
 use self::call::Batch;
+use self::held::Held;
 use super::{Ask, Subject};
 use crate::client_ip::Address;
 use crate::hold::Keep;
@@ -19,6 +20,7 @@ use crate::verdict::{Policy, Scope, Standing, Verdict};
 
 mod answer;
 mod call;
+mod held;
 
 const SOURCE: &str = include_str!("decide.lua");
 
@@ -73,7 +75,8 @@ pub enum Decision {
     Verdict(Verdict),
     /// The address let it pass: where the client stands with `ip_limit` after that.
     Passed(Standing),
-    /// Something was given back, or revoked.
+    /// Something was given back, or revoked; or, to `Whole` and `Owner`: it had been revoked before it came,
+    /// and got nothing.
     Done,
     /// What is kept; `false` if some of what was to be held for longer was not held any more.
     Kept(bool),
@@ -119,13 +122,6 @@ impl Script {
         }
     }
 
-    /// Under what name the store has what a request holds.
-    #[must_use]
-    pub fn member(&self, ask: &Ask) -> String {
-        let _ = ask;
-        String::new()
-    }
-
     /// The source.
     #[must_use]
     pub const fn source() -> &'static str {
@@ -164,6 +160,14 @@ impl Script {
         command
     }
 
+    /// By what the request is known in whatever it holds: the keys of its lease and its lock, as far as it wants
+    /// them, then its id, with spaces between; with that alone it can be let go. Empty where it wants nothing
+    /// besides points.
+    #[must_use]
+    pub fn member(&self, ask: &Ask) -> String {
+        Held::of(&self.key_prefix, ask).member(ask)
+    }
+
     /// Reads the elements of the script's reply; `None` if they are not an answer to these items.
     #[must_use]
     pub fn answers(&self, items: &[Item], reply: &[String]) -> Option<Answers> {
@@ -194,10 +198,17 @@ impl Item {
                     ..
                 },
                 Step::Address | Step::GiveBack,
-            )
-            | (Subject::Anonymous { address, .. }, _) => address_tag(address),
-            (Subject::Key { tenant, .. }, _) => format!("t:{}", tenant.as_str()),
+            ) => address_tag(address),
+            (subject, _) => owner_tag(subject),
         }
+    }
+}
+
+/// What is inside the braces of the keys of all that a subject has and holds.
+fn owner_tag(subject: &Subject) -> String {
+    match subject {
+        Subject::Key { tenant, .. } => ["t:", tenant.as_str()].concat(),
+        Subject::Anonymous { address, .. } => address_tag(address),
     }
 }
 

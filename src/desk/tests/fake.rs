@@ -6,6 +6,7 @@ use tollgate_config::{Breaker, Front as Dialect, Millis, Redis, Topology};
 
 use crate::client_ip::Address;
 use crate::desk::{Desk, Protocol};
+use crate::hold::{HoldId, Keep, LeaseWanted, Wanted};
 use crate::identity::Id;
 use crate::limit::bucket::Meter;
 use crate::limit::penalty::Lockout;
@@ -13,7 +14,7 @@ use crate::store::front::Call;
 use crate::store::script::{Answers, Command, Decision, Item, Step};
 use crate::store::{Ask, Subject};
 use crate::testing::{box_terms, meter, standing, standings};
-use crate::verdict::{Boxed, Policy, Scope, Standing, Throttled, Verdict};
+use crate::verdict::{Boxed, Obstacle, Policy, Scope, Standing, Taken, Throttled, Verdict};
 
 pub(super) const TIMEOUT: Millis = Millis(20);
 pub(super) const OPEN_FOR: Millis = Millis(2000);
@@ -22,7 +23,7 @@ pub(super) const FAILURES: u32 = 5;
 /// The store's time in all answers.
 pub(super) const THEN: Millis = Millis(4711);
 
-/// Asks in words, `step|tag|owner`; counts no answers.
+/// Asks in words, `step|tag|owner`, the owner with the hold that it wants; counts no answers.
 #[derive(Debug, Clone)]
 pub(super) struct Fake;
 
@@ -31,9 +32,20 @@ impl Fake {
         let mut words = vec![verb.to_owned()];
         words.extend(items.iter().map(|item| {
             let Item { ask, step } = item;
-            format!("{step:?}|{}|{}", tag(item), owner(ask))
+            format!("{}|{}|{}", name(*step), tag(item), owner(ask))
         }));
         words
+    }
+}
+
+fn name(step: Step) -> String {
+    match step {
+        Step::Keep(Keep::NOTHING) => "LetGo".to_owned(),
+        Step::Keep(keep) => {
+            let [lease, lock, flight] = [keep.lease, keep.lock, keep.flight].map(|part| part.0);
+            format!("Keep:{lease}:{lock}:{flight}")
+        }
+        step => format!("{step:?}"),
     }
 }
 
@@ -56,12 +68,17 @@ pub(super) fn tag(item: &Item) -> String {
 }
 
 fn owner(ask: &Ask) -> String {
+    let hold = ask
+        .wanted
+        .as_ref()
+        .map(|wanted| format!("#{}", wanted.id.0));
+    let hold = hold.unwrap_or_default();
     match &ask.subject {
         Subject::Key { key, ip, .. } => {
             let ip = if ip.is_some() { "+ip" } else { "" };
-            format!("{}{ip}", key.as_str())
+            format!("{}{ip}{hold}", key.as_str())
         }
-        Subject::Anonymous { .. } => "-".to_owned(),
+        Subject::Anonymous { .. } => format!("-{hold}"),
     }
 }
 
@@ -84,7 +101,10 @@ impl Protocol for Fake {
             "t" => Some(Decision::Verdict(throttled())),
             "b" => Some(Decision::Verdict(boxed())),
             "p" => Some(Decision::Passed(passed())),
+            "o" => Some(Decision::Verdict(taken())),
             "d" => Some(Decision::Done),
+            "k" => Some(Decision::Kept(true)),
+            "l" => Some(Decision::Kept(false)),
             _ => None,
         };
         let decisions = rest.iter().map(decision).collect::<Option<_>>()?;
@@ -131,6 +151,15 @@ pub(super) fn boxed() -> Verdict {
     })
 }
 
+pub(super) fn taken() -> Verdict {
+    Verdict::Taken(Taken {
+        by: Obstacle::Lease,
+        standings: standings(&[key_standing()]),
+        wait: Millis(900),
+        strikes_left: None,
+    })
+}
+
 /// An address that has 598 points left and is full in 200 ms.
 pub(super) fn passed() -> Standing {
     standing(Policy::Ip, ip_meter(), 598, 200, 0)
@@ -165,6 +194,31 @@ pub(super) fn anonymous(ip: &str) -> Rc<Ask> {
         meter: meter(10, 60, 10),
         ip_meter: Some(ip_meter()),
     })
+}
+
+/// The same question, which wants a lease besides.
+pub(super) fn with_lease(ask: &Ask, id: u64) -> Rc<Ask> {
+    let lease = LeaseWanted {
+        kind: "reconcile".into(),
+        slots: 2,
+    };
+    let wanted = Wanted {
+        id: HoldId(id),
+        flight: None,
+        lock: None,
+        lease: Some(lease),
+        quota: None,
+    };
+    Rc::new(Ask {
+        wanted: Some(wanted),
+        ..ask.clone()
+    })
+}
+
+/// What is told of a question.
+pub(super) fn item(ask: &Rc<Ask>, step: Step) -> Item {
+    let ask = Rc::clone(ask);
+    Item { ask, step }
 }
 
 pub(super) fn redis(dialect: Dialect, topology: Topology) -> Redis {

@@ -1,6 +1,7 @@
 //! Random stories of a desk, against what its streams, its host and its store saw.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use proptest::prelude::*;
 use tollgate_config::{Front as Dialect, Millis, Topology};
@@ -9,15 +10,30 @@ use super::fake::{self, FAILURES, Fake, OPEN_FOR, TIMEOUT};
 use super::{NOSCRIPT, T0};
 use crate::desk::line::MOST_ITEMS;
 use crate::desk::{Answer, Asked, Desk, Notice, Outgoing};
+use crate::hold::{HELD_FOR, Keep, MARKED_FOR};
+use crate::store::Ask;
 use crate::store::front::{Raw, StoreFault};
+use crate::store::script::Step;
 use crate::verdict::Verdict;
 
 #[derive(Debug, Clone)]
 enum Op {
     /// So many streams ask, of a tenant or an address.
-    Ask { streams: u8, who: u8 },
+    Ask {
+        streams: u8,
+        who: u8,
+    },
     /// One of the streams that asked leaves.
-    Leave { which: prop::sample::Index },
+    Leave {
+        which: prop::sample::Index,
+    },
+    /// One of those that hold something goes on, or ends.
+    Renew {
+        which: prop::sample::Index,
+    },
+    End {
+        which: prop::sample::Index,
+    },
     /// The call in flight comes back.
     Return(Outcome),
     /// The host refuses the call.
@@ -38,13 +54,29 @@ enum Outcome {
     /// An error of Redis to everything.
     Error(&'static str),
     /// No 200; whether the script ran nevertheless.
-    Status(Option<&'static [u8]>, bool),
+    Status(Option<&'static [u8]>, Ran),
     /// Not an answer to that.
     Garbage(Vec<u8>),
     /// An answer too many.
     TooMany,
     /// An answer too few.
     TooFew,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ran {
+    Never,
+    Before,
+    /// So many milliseconds later.
+    After(u16),
+}
+
+fn ran() -> impl Strategy<Value = Ran> {
+    prop_oneof![
+        Just(Ran::Never),
+        Just(Ran::Before),
+        (0_u16..30_000).prop_map(Ran::After)
+    ]
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
@@ -67,7 +99,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         2 => any::<u64>().prop_map(Outcome::Mixed),
         1 => Just(Outcome::NoScript),
         1 => prop::sample::select(errors.to_vec()).prop_map(Outcome::Error),
-        2 => (prop::sample::select(statuses.to_vec()), any::<bool>())
+        2 => (prop::sample::select(statuses.to_vec()), ran())
             .prop_map(|(status, ran)| Outcome::Status(status, ran)),
         1 => prop::collection::vec(any::<u8>(), 0..30).prop_map(Outcome::Garbage),
         1 => Just(Outcome::TooMany),
@@ -80,6 +112,8 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (prop_oneof![9 => 1_u8..5, 1 => 60_u8..90], any::<u8>())
             .prop_map(|(streams, who)| Op::Ask { streams, who }),
         3 => any::<prop::sample::Index>().prop_map(|which| Op::Leave { which }),
+        3 => any::<prop::sample::Index>().prop_map(|which| Op::Renew { which }),
+        3 => any::<prop::sample::Index>().prop_map(|which| Op::End { which }),
         8 => outcome().prop_map(Op::Return),
         1 => Just(Op::Refuse),
         4 => prop_oneof![9 => 0_u16..15, 1 => 0_u16..2500].prop_map(Op::Time),
@@ -93,6 +127,20 @@ struct Stream {
     asked: Millis,
     left: bool,
     answer: Option<Answer>,
+    ask: Rc<Ask>,
+    /// It let go what it held.
+    ended: bool,
+}
+
+impl Stream {
+    fn is_allowed(&self) -> bool {
+        matches!(self.answer, Some(Answer::Decided(Verdict::Allowed(..), _)))
+    }
+
+    /// Something is held for it.
+    fn owns(&self) -> bool {
+        self.ask.wanted.is_some() && self.is_allowed() && !self.ended
+    }
 }
 
 /// What the store holds for one stream.
@@ -131,6 +179,20 @@ struct World {
     failed_at_once: BTreeSet<u32>,
     broken: Broken,
     opened: i32,
+    /// Ends of what is held in the store, by hold. What runs out is left there, to be seen.
+    holds: BTreeMap<u64, Millis>,
+    /// Ends of the marks.
+    marks: BTreeMap<u64, Millis>,
+    /// What was let go or revoked in the store.
+    gone: BTreeSet<u64>,
+    /// Of which letters left that let go or revoke.
+    ending: BTreeSet<u64>,
+    /// Calls that are carried out later.
+    late: Vec<(Millis, Vec<String>)>,
+    /// Letters that are told only once and were sent in vain.
+    lost: u64,
+    /// Letters that the desk dropped.
+    dropped: u64,
 }
 
 impl World {
@@ -146,6 +208,13 @@ impl World {
             failed_at_once: BTreeSet::new(),
             broken: Broken::No { failures: 0 },
             opened: 0,
+            holds: BTreeMap::new(),
+            marks: BTreeMap::new(),
+            gone: BTreeSet::new(),
+            ending: BTreeSet::new(),
+            late: Vec::new(),
+            lost: 0,
+            dropped: 0,
         }
     }
 
@@ -161,12 +230,11 @@ impl World {
                     stream.left |= stream.answer.is_none();
                 }
             }
+            Op::Renew { which } => self.tell(which, Keep::ON),
+            Op::End { which } => self.tell(which, Keep::NOTHING),
             Op::Return(outcome) => self.come_back(outcome),
             Op::Refuse => {
                 if let Some((out, ..)) = self.flight.take() {
-                    for (_, items) in fake::commands(&out.call) {
-                        self.doubt(&items);
-                    }
                     let fault = StoreFault::Unreachable;
                     self.desk.dispatch_failed(out.id, fault, self.now);
                     self.failure();
@@ -181,14 +249,44 @@ impl World {
                         break;
                     }
                     self.now = end;
-                    self.come_back(&Outcome::Status(Some(b"504"), ms % 2 == 0));
+                    let ran = [Ran::Never, Ran::Before, Ran::After(*ms)];
+                    let ran = ran[usize::from(ms % 3)];
+                    self.come_back(&Outcome::Status(Some(b"504"), ran));
                     self.settle();
                 }
                 self.now = then;
             }
             Op::Wake => self.wake(),
         }
+        self.catch_up();
         self.settle();
+    }
+
+    /// Something is told of what one of the streams holds.
+    fn tell(&mut self, which: &prop::sample::Index, keep: Keep) {
+        let all: Vec<u32> = self.streams.keys().copied().collect();
+        if all.is_empty() {
+            return;
+        }
+        let id = *which.get(&all);
+        let stream = self.streams.get_mut(&id).expect("it asked");
+        if stream.owns() {
+            stream.ended = keep == Keep::NOTHING;
+            let item = fake::item(&stream.ask, Step::Keep(keep));
+            self.desk.tell(item, self.now);
+        }
+    }
+
+    /// Calls that come late are carried out.
+    fn catch_up(&mut self) {
+        let now = self.now;
+        for (_, items) in self
+            .late
+            .extract_if(.., |(at, _)| *at <= now)
+            .collect::<Vec<_>>()
+        {
+            self.carry_out(&items, u64::MAX, false);
+        }
     }
 
     /// What a prompt host does at the end of each callback.
@@ -204,6 +302,7 @@ impl World {
                     self.opened += 1;
                 }
                 Notice::Recovered => self.opened -= 1,
+                Notice::Dropped(letters) => self.dropped += letters,
                 _ => {}
             }
         }
@@ -221,7 +320,11 @@ impl World {
             // An address is its own name: what it holds is told by that.
             _ => fake::anonymous(&name),
         };
-        let asked = self.desk.ask(id, ask, self.now);
+        let ask = match who / 18 % 2 {
+            0 => ask,
+            _ => fake::with_lease(&ask, u64::from(id)),
+        };
+        let asked = self.desk.ask(id, Rc::clone(&ask), self.now);
         let away = match self.broken {
             Broken::Since(since) => self.now < since.plus(OPEN_FOR),
             Broken::Probing => true,
@@ -233,6 +336,8 @@ impl World {
             asked: self.now,
             left: false,
             answer: None,
+            ask,
+            ended: false,
         };
         if let Asked::Failed(fault) = asked {
             stream.answer = Some(Answer::Failed(fault));
@@ -261,8 +366,36 @@ impl World {
         }
         let items: usize = fake::commands(&out.call).iter().map(|c| c.1.len()).sum();
         assert!((1..=MOST_ITEMS).contains(&items));
+        for (_, items) in fake::commands(&out.call) {
+            self.check_order(&items);
+        }
         self.flight = Some((out, self.now, before));
         assert_eq!(self.desk.next_call(self.now), None);
+    }
+
+    /// Letters go ahead of questions under the same hash tag, and nothing is held on that was let go.
+    fn check_order(&mut self, items: &[String]) {
+        let mut asked = BTreeSet::new();
+        for item in items {
+            let (step, tag, _, hold) = parts(item);
+            if matches!(step, "Whole" | "Owner" | "Address") {
+                asked.insert(tag.to_owned());
+                let left_behind = hold.is_some() && step != "Address" && self.desk.outbox.has(tag);
+                assert!(!left_behind, "{item} overtakes what is told of others");
+                continue;
+            }
+            assert!(!asked.contains(tag), "{item} is behind a question");
+            match (step, hold) {
+                ("LetGo" | "Revoke", Some(hold)) => {
+                    self.ending.insert(hold);
+                }
+                ("Undo" | "GiveBack", _) => {}
+                (_, hold) => {
+                    let hold = hold.expect("a hold");
+                    assert!(!self.ending.contains(&hold), "{item} was let go");
+                }
+            }
+        }
     }
 
     fn take(&mut self) {
@@ -285,13 +418,23 @@ impl World {
     fn carry_out(&mut self, items: &[String], bits: u64, known: bool) -> Vec<String> {
         let mut words = Vec::new();
         for (i, item) in items.iter().enumerate() {
-            let (step, name) = step_and_name(item);
+            let (step, _, name, hold) = parts(item);
+            if let Some(word) = self.carry_out_letter(step, hold) {
+                words.push(word.to_owned());
+                continue;
+            }
             let held = self.held.entry(name.to_owned()).or_default();
             held.in_doubt |= !known;
             let yes = bits >> (i % 64) & 3 != 0;
+            let marked = |hold| self.marks.get(&hold).is_some_and(|end| *end > self.now);
             let word = match (step, yes) {
+                ("Whole" | "Owner", _) if hold.is_some_and(marked) => "d",
                 ("Whole" | "Owner", true) => {
                     held.own += 1;
+                    if let Some(hold) = hold {
+                        assert!(!self.gone.contains(&hold), "{item} was revoked");
+                        self.holds.insert(hold, self.now.plus(HELD_FOR));
+                    }
                     "a"
                 }
                 ("Address", true) => {
@@ -317,11 +460,43 @@ impl World {
         words
     }
 
+    /// The same of a letter about a hold; `None`: it is something else.
+    fn carry_out_letter(&mut self, step: &str, hold: Option<u64>) -> Option<&'static str> {
+        let hold = hold?;
+        let is_held = self.holds.get(&hold).is_some_and(|end| *end > self.now);
+        match step {
+            "LetGo" => {
+                self.holds.remove(&hold);
+                self.gone.insert(hold);
+                Some("k")
+            }
+            "Revoke" => {
+                self.holds.remove(&hold);
+                self.gone.insert(hold);
+                if !is_held {
+                    self.marks.insert(hold, self.now.plus(MARKED_FOR));
+                }
+                Some("d")
+            }
+            step if step.starts_with("Keep") && is_held => {
+                assert!(!self.gone.contains(&hold), "{hold} was let go");
+                self.holds.insert(hold, self.now.plus(HELD_FOR));
+                Some("k")
+            }
+            step => step.starts_with("Keep").then_some("l"),
+        }
+    }
+
     /// What a call asked has no good answer: a question's effect is unknown, an undo is dropped.
     fn doubt(&mut self, items: &[String]) {
         for item in items {
-            let (_, name) = step_and_name(item);
-            self.held.entry(name.to_owned()).or_default().in_doubt = true;
+            let (step, _, name, _) = parts(item);
+            if matches!(step, "Undo" | "GiveBack") {
+                self.lost += 1;
+            }
+            if matches!(step, "Undo" | "GiveBack" | "Whole" | "Owner" | "Address") {
+                self.held.entry(name.to_owned()).or_default().in_doubt = true;
+            }
         }
     }
 
@@ -348,7 +523,6 @@ impl World {
                 }
                 1 => {
                     bad = true;
-                    world.doubt(items);
                     error(NOSCRIPT)
                 }
                 _ => {
@@ -389,8 +563,13 @@ impl World {
                 let mut words: Vec<Vec<String>> = Vec::new();
                 for (_, items) in &commands {
                     self.doubt(items);
-                    if !matches!(other, Outcome::Status(_, false)) {
-                        words.push(self.carry_out(items, u64::MAX, false));
+                    match other {
+                        Outcome::Status(_, Ran::Never) => {}
+                        Outcome::Status(_, Ran::After(ms)) => {
+                            let at = self.now.plus(Millis(u64::from(*ms)));
+                            self.late.push((at, items.clone()));
+                        }
+                        _ => words.push(self.carry_out(items, u64::MAX, false)),
                     }
                 }
                 match other {
@@ -439,8 +618,20 @@ impl World {
             self.settle();
         }
         self.take();
+        // A quiet minute.
+        for _ in 0..240 {
+            self.now = self.now.plus(Millis(250));
+            self.catch_up();
+            for _ in 0..3 {
+                self.wake();
+                self.come_back(&Outcome::Good(u64::MAX));
+                self.settle();
+            }
+        }
         self.wake();
         assert!(self.flight.is_none(), "it comes to an end");
+        assert!(!self.desk.wants_call(self.now) && self.desk.letters() == 0);
+        assert!(self.late.is_empty() && self.dropped >= self.lost);
         // Everything flows again.
         let id = u32::try_from(self.streams.len()).expect("few");
         self.ask(0);
@@ -453,6 +644,12 @@ impl World {
             Some(Answer::Decided(Verdict::Allowed(..), _))
         ));
 
+        for hold in self.holds.keys() {
+            let id = u32::try_from(*hold).expect("a stream's");
+            // What its owner told may have been dropped after a minute in vain: it has run out by itself.
+            let ended = self.streams[&id].owns() || self.dropped > self.lost;
+            assert!(ended, "{id} is held, and nobody lets it go");
+        }
         for (id, stream) in &self.streams {
             assert_eq!(
                 stream.answer.is_some(),
@@ -467,13 +664,10 @@ impl World {
             if self.failed_at_once.contains(id) {
                 assert_eq!(held, Held::default(), "{id} was not asked");
             }
-            if held.in_doubt {
+            if held.in_doubt || self.dropped > self.lost {
                 continue;
             }
-            let allowed = matches!(
-                stream.answer,
-                Some(Answer::Decided(Verdict::Allowed(..), _))
-            );
+            let allowed = stream.is_allowed();
             assert_eq!(held.own, i32::from(allowed), "{id}: {stream:?} {held:?}");
             let address = i32::from(allowed && held.apart);
             assert_eq!(held.address, address, "{id}: {stream:?} {held:?}");
@@ -501,15 +695,19 @@ proptest! {
     }
 }
 
-/// The step of an item, and whose it is.
-fn step_and_name(item: &str) -> (&str, &str) {
+/// The step of an item, its hash tag, whose it is, and the hold that it wants.
+fn parts(item: &str) -> (&str, &str, &str, Option<u64>) {
     let [step, tag, owner] = item
         .split('|')
         .collect::<Vec<_>>()
         .try_into()
         .expect("three");
+    let (owner, hold) = match owner.split_once('#') {
+        Some((owner, hold)) => (owner, Some(hold.parse().expect("a number"))),
+        None => (owner, None),
+    };
     match owner.trim_end_matches("+ip") {
-        "-" => (step, tag.trim_start_matches("ip=")),
-        name => (step, name),
+        "-" => (step, tag, tag.trim_start_matches("ip="), hold),
+        name => (step, tag, name, hold),
     }
 }

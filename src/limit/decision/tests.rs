@@ -131,6 +131,34 @@ fn one_bucket_is_enough() {
 }
 
 #[test]
+fn what_is_taken_costs_a_point_of_each_instead_of_the_cost() {
+    let mut holding = holding(30, 100, 20);
+    assert_eq!(holding.decide_if(NOW, || false), Outcome::Taken);
+    assert_eq!(left_of_both(&holding), (29, 99));
+    assert_eq!(holding.promise, Promise::default());
+    assert_eq!(holding.penalty.record, Record::default());
+    assert_eq!(holding.decide_if(NOW, || true), Outcome::Allowed);
+    assert_eq!(left_of_both(&holding), (9, 79));
+}
+
+#[test]
+fn what_is_taken_matters_only_where_the_buckets_hold_the_cost() {
+    let asked = || panic!("it was looked for in vain");
+    for (key, tenant) in [(1, 100), (50, 1)] {
+        let mut holding = holding(key, tenant, 2);
+        let outcome = holding.decide_if(NOW, asked);
+        assert!(matches!(outcome, Outcome::Throttled { .. }));
+    }
+    let mut boxed = exhausted(Strictness::Enforced);
+    boxed.penalty.record.strikes = 2;
+    boxed.penalty.record.window_ends = Millis(NOW.0 + 1000);
+    for tripped in [true, false] {
+        let outcome = boxed.decide_if(NOW, asked);
+        assert!(matches!(outcome, Outcome::Boxed { tripped: t, .. } if t == tripped));
+    }
+}
+
+#[test]
 fn a_refusal_tells_the_later_of_its_moment_and_the_real_wait() {
     // The key is full, the tenant needs 30 s for 60 points: the key's schedule starts now.
     let mut holding = holding(60, 0, 60);
@@ -329,6 +357,7 @@ impl Fleet {
                 }
                 Outcome::Throttled { wait, .. } => now + wait.0 + late(wait),
                 Outcome::Boxed { .. } => panic!("boxed a fleet that waits when it is told to"),
+                Outcome::Taken => panic!("it asked for nothing but points"),
             };
         }
         served
@@ -413,6 +442,7 @@ proptest! {
                     let real = first.wait(&first_meter, cost).max(second.wait(&second_meter, cost));
                     prop_assert!(wait >= real);
                 }
+                Outcome::Taken => prop_assert!(false, "it asked for nothing but points"),
                 Outcome::Boxed { tripped, .. } => {
                     prop_assert_eq!(strictness, Strictness::Enforced);
                     if tripped {

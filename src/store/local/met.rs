@@ -3,10 +3,13 @@
 use tollgate_config::Millis;
 
 use super::record::{Kind, Name};
+use crate::hold::Fence;
 use crate::limit::bucket::Meter;
 use crate::limit::decision::{Bucket, Holding, Outcome};
 use crate::store::{Ask, Subject};
-use crate::verdict::{Boxed, Policy, Scope, Standing, Standings, Throttled, Verdict};
+use crate::verdict::{
+    Boxed, Obstacle, Policy, Scope, Standing, Standings, Taken, Throttled, Verdict,
+};
 
 /// Hashes of an owner: of its page, its promising bucket, and what is held against it.
 pub(super) struct Owner {
@@ -30,6 +33,15 @@ impl Owner {
             kind: Kind::Penalty,
         }
     }
+}
+
+/// What came of what a request wanted besides points.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Besides {
+    /// What was taken, and for how long it may be.
+    pub(super) obstacle: Option<(Obstacle, Millis)>,
+    /// The fence of a lock that it holds now.
+    pub(super) fence: Option<Fence>,
 }
 
 /// The buckets of one owner that a request meets.
@@ -66,7 +78,13 @@ impl Met {
         }
     }
 
-    pub(super) fn verdict(&self, holding: &Holding, outcome: Outcome, now: Millis) -> Verdict {
+    pub(super) fn verdict(
+        &self,
+        holding: &Holding,
+        outcome: Outcome,
+        besides: Besides,
+        now: Millis,
+    ) -> Verdict {
         let (wait, would_box) = match outcome {
             Outcome::Boxed { lockout, tripped } => {
                 return Verdict::Boxed(Boxed {
@@ -75,7 +93,7 @@ impl Met {
                     tripped,
                 });
             }
-            Outcome::Allowed => (None, None),
+            Outcome::Allowed | Outcome::Taken => (None, None),
             Outcome::Throttled { wait, would_box } => (Some(wait), would_box),
         };
         let standing = |policy, bucket: &Bucket| {
@@ -96,12 +114,19 @@ impl Met {
             holding.second.as_ref().map(|b| standing(second_policy, b)),
             None,
         ]);
-        match wait {
-            None => Verdict::Allowed(standings, None),
-            Some(wait) => Verdict::Throttled(Throttled {
+        let strikes_left = Some(holding.penalty.strikes_left(now));
+        match (wait, besides.obstacle) {
+            (None, None) => Verdict::Allowed(standings, besides.fence),
+            (None, Some((by, wait))) => Verdict::Taken(Taken {
+                by,
                 standings,
                 wait,
-                strikes_left: Some(holding.penalty.strikes_left(now)),
+                strikes_left,
+            }),
+            (Some(wait), _) => Verdict::Throttled(Throttled {
+                standings,
+                wait,
+                strikes_left,
                 would_box: would_box.map(|lockout| (self.scope, lockout)),
             }),
         }

@@ -1,10 +1,10 @@
 //! A page: all that the owners of one hash value hold, changed in one compare-and-swap.
 //!
-//! 16 bytes of head (layout version, then the floor), then entries. A page never outgrows its size:
+//! 16 bytes of head (layout version, the last fence of a lock, the floor), then entries. A page never outgrows its size:
 //! when it is full, an entry that says nothing any more goes; failing that, the fullest bucket goes
 //! and raises the *floor*, below which nobody starts, so that being evicted refills nobody. Where
 //! there are no buckets, the offenses go that are forgotten soonest; a box and running strikes never
-//! do. Where nothing can go, newcomers share one overflow bucket.
+//! do, nor does what somebody holds. Where nothing can go, newcomers share one overflow bucket.
 
 use tollgate_config::Millis;
 
@@ -14,6 +14,8 @@ use crate::limit::{
     penalty,
     promise::Promise,
 };
+
+pub mod held;
 
 const HEAD: usize = 16;
 const LAYOUT: u8 = 1;

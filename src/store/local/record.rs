@@ -1,4 +1,4 @@
-//! One entry of a page: 48 bytes, a bucket or what is held against somebody.
+//! One entry of a page: 48 bytes, a bucket, what is held against somebody, or what somebody holds.
 //!
 //! Little-endian: id (16 bytes), then five words whose meaning follows from the kind, which is the
 //! top byte of the first one (times in milliseconds leave it free).
@@ -6,6 +6,9 @@
 use tollgate_config::Millis;
 
 use crate::limit::{bucket::Level, penalty, promise::Promise};
+
+pub mod grants;
+pub mod hold;
 
 /// Bytes of an entry.
 pub const SIZE: usize = 48;
@@ -29,6 +32,14 @@ pub enum Kind {
     Overflow = 5,
     /// Strikes, offenses and box.
     Penalty = 6,
+    /// A lease: of one name there are as many as are held.
+    Lease = 7,
+    /// A lock.
+    Lock = 8,
+    /// An idempotency key in flight.
+    Flight = 9,
+    /// Grants of a quota: of one name there are as many as it takes.
+    Quota = 10,
 }
 
 /// Whose entry it is: compared whole.
@@ -128,7 +139,8 @@ impl Entry {
     /// The bucket, if it is one.
     #[must_use]
     pub const fn bucket(&self) -> Option<Bucket> {
-        if self.kind() == Kind::Penalty as u8 {
+        let kind = self.kind();
+        if kind >= Kind::Penalty as u8 && kind <= Kind::Quota as u8 {
             return None;
         }
         Some(Bucket {
@@ -171,14 +183,18 @@ impl Entry {
         })
     }
 
-    /// Whether forgetting this entry changes nothing: a full bucket with no promise outstanding, or
-    /// nothing held.
+    /// Whether forgetting this entry changes nothing: a full bucket with no promise outstanding, nothing
+    /// held against anybody, or something held that has ended.
     #[must_use]
     pub fn is_spent(&self, now: Millis) -> bool {
-        match (self.bucket(), self.penalty()) {
-            (Some(bucket), _) => bucket.level.fills_at() <= now && bucket.promise.is_past(now),
-            (_, Some(record)) => record.is_clean(now),
-            _ => true,
+        if let Some(bucket) = self.bucket() {
+            bucket.level.fills_at() <= now && bucket.promise.is_past(now)
+        } else if let Some(record) = self.penalty() {
+            record.is_clean(now)
+        } else if let Some(grants) = self.grants() {
+            grants.ends() <= now
+        } else {
+            self.hold().is_none_or(|hold| hold.until <= now)
         }
     }
 
@@ -198,7 +214,8 @@ impl Entry {
     }
 }
 
-/// What is lost with an entry, in the order in which it may be lost. A box and running strikes never are.
+/// What is lost with an entry, in the order in which it may be lost. A box and running strikes never are,
+/// nor is what somebody holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Worth {
     /// A bucket: until it is full and its promises are past.

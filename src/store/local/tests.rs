@@ -17,6 +17,8 @@ use crate::limit::{bucket::Meter, decision::Strictness, penalty::Terms};
 use crate::store::{Ask, BoxTerms, Store, Subject, Toll};
 use crate::verdict::{Boxed, Policy, Scope, Standing, Standings, Throttled, Verdict};
 
+mod holds;
+
 pub(super) const NOW: Millis = Millis(1_700_000_000_000);
 pub(super) const SIZE: Bytes = Bytes(64 * 1024);
 pub(super) const SECRET: [u64; 2] = [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210];

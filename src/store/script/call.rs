@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use hashbrown::HashMap;
 use tollgate_config::Millis;
 
+use super::held::Held;
 use super::{Command, Item, Met, Step, address_tag};
 use crate::client_ip::Address;
 use crate::limit::bucket::Meter;
@@ -22,9 +23,9 @@ type Places = [usize; 7];
 /// Which keys a question needs.
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
 struct Needs {
-    /// The owner's buckets.
-    owner: bool,
-    /// A second bucket of the owner's.
+    /// The owner's first bucket.
+    first: bool,
+    /// The owner's second bucket.
     second: bool,
     /// `ip_limit`, where that is of another owner.
     address: bool,
@@ -68,17 +69,18 @@ impl<'a> Batch<'a> {
     pub(super) fn question(&mut self, item: &'a Item) {
         let Item { ask, step } = item;
         let met = Met::of(ask);
-        let (step, owner, address) = match step {
+        let (number, owner, address) = match step {
             Step::Whole => (0, true, true),
             Step::Address => (1, false, true),
             Step::Owner => (2, true, false),
             Step::GiveBack => (3, false, true),
             Step::Undo => (4, true, true),
-            Step::Keep(_) | Step::Revoke => (5, false, false),
+            Step::Keep(_) => return self.later(5, item, &met),
+            Step::Revoke => return self.later(6, item, &met),
         };
         let strictness = ask.penalty.strictness;
         let needs = Needs {
-            owner,
+            first: owner,
             second: owner && met.second.is_some(),
             address: address && met.ip.is_some(),
             held: owner && strictness != Strictness::Off,
@@ -94,11 +96,43 @@ impl<'a> Batch<'a> {
             Strictness::Enforced | Strictness::Known => 1,
         };
         let second_cost = met.second.map_or(0, |(_, cost)| cost);
-        let mut text = format!("{step} {terms} {} {second_cost} {strictness}", ask.cost);
+        let mut text = format!("{number} {terms} {} {second_cost} {strictness}", ask.cost);
         for place in places {
             let _ = write!(text, " {place}");
         }
+        if ask.wanted.is_some() && matches!(step, Step::Whole | Step::Owner) {
+            self.write_held(&mut text, item);
+        }
         self.questions.push(text);
+    }
+
+    /// Asks for a step that touches no points: of the buckets it names but one that every decision for the
+    /// owner touches, which knows the time where callers' clocks are borrowed.
+    fn later(&mut self, number: u8, item: &'a Item, met: &Met) {
+        let second = met.second.is_some();
+        let needs = Needs {
+            first: !second,
+            second,
+            address: false,
+            held: false,
+            shadow: item.ask.shadow,
+            held_in_shadow: item.ask.shadow,
+        };
+        let mut text = format!("{number} 0 0 0 0");
+        for place in self.places(&item.ask.subject, needs) {
+            let _ = write!(text, " {place}");
+        }
+        self.write_held(&mut text, item);
+        self.questions.push(text);
+    }
+
+    /// Writes what a question wants, or holds, besides points.
+    fn write_held(&mut self, text: &mut String, item: &Item) {
+        let held = Held::of(self.prefix, &item.ask);
+        let places = held
+            .keys
+            .map(|key| key.map_or(0, |key| self.place_of_key(key)));
+        super::held::write(text, item, places);
     }
 
     /// Writes the number of keys, the keys, and the arguments, which begin with `first`.
@@ -175,7 +209,7 @@ impl<'a> Batch<'a> {
         let [what, name] = first;
         let first = ["rl:{", tag, "}", what, name];
         [
-            place(needs.owner, shadow, first),
+            place(needs.first, shadow, first),
             place(needs.second, shadow, ["rl:{", tag, "}", second, ""]),
             place(
                 ip.is_some(),
@@ -197,7 +231,10 @@ impl<'a> Batch<'a> {
     fn place(&mut self, shadow: bool, parts: [&str; 5]) -> usize {
         let [kind, tag, close, what, name] = parts;
         let shadow = if shadow { "sh:" } else { "" };
-        let key = [self.prefix, shadow, kind, tag, close, what, name].concat();
+        self.place_of_key([self.prefix, shadow, kind, tag, close, what, name].concat())
+    }
+
+    fn place_of_key(&mut self, key: String) -> usize {
         let next = self.keys.len().saturating_add(1);
         *self.keys.entry(key).or_insert(next)
     }

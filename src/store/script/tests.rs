@@ -5,11 +5,12 @@ use tollgate_config::Millis;
 
 use super::{Clock, Decision, Item, Script, Step};
 use crate::client_ip::Address;
+use crate::hold::{Fence, HoldId, Keep, LeaseWanted, QuotaWanted, Wanted};
 use crate::identity::Id;
 use crate::limit::decision::Strictness;
 use crate::store::{Ask, Subject};
 use crate::testing::{box_terms, meter};
-use crate::verdict::{Policy, Verdict};
+use crate::verdict::{Obstacle, Policy, Taken, Verdict};
 
 fn ask(tenant: &str, key: &str, ip: Option<&str>) -> Ask {
     Ask {
@@ -25,6 +26,28 @@ fn ask(tenant: &str, key: &str, ip: Option<&str>) -> Ask {
         grace: Millis(1000),
         wanted: None,
         penalty: box_terms(),
+    }
+}
+
+/// The same, which wants everything there is.
+fn greedy(tenant: &str, key: &str, ip: Option<&str>) -> Ask {
+    let wanted = Wanted {
+        id: HoldId(0xfe1c_07b9_d1e2_2aa5),
+        flight: Some(Id::of(b"once")),
+        lock: Some(Id::of(b"ledger-7")),
+        lease: Some(LeaseWanted {
+            kind: "reconcile".into(),
+            slots: 2,
+        }),
+        quota: Some(QuotaWanted {
+            kind: "export".into(),
+            requests: 10,
+            per: Millis(3_600_000),
+        }),
+    };
+    Ask {
+        wanted: Some(wanted),
+        ..ask(tenant, key, ip)
     }
 }
 
@@ -80,8 +103,52 @@ fn a_call_names_keys_and_terms_once() {
 }
 
 #[test]
+fn what_is_wanted_comes_after_the_twelve_numbers() {
+    let keep = Keep {
+        lease: Millis(900_000),
+        lock: Millis(0),
+        flight: Millis(60_000),
+    };
+    let items = [
+        item(greedy("acme", "a", None), Step::Whole),
+        item(greedy("acme", "a", None), Step::Owner),
+        item(greedy("acme", "a", None), Step::Keep(keep)),
+        item(greedy("acme", "a", None), Step::Revoke),
+        item(greedy("acme", "a", None), Step::Undo),
+        item(greedy("acme", "a", Some("192.0.2.1")), Step::Address),
+        item(greedy("acme", "a", Some("192.0.2.1")), Step::GiveBack),
+    ];
+    let arguments = arguments(&items);
+    let held = [
+        "p:cc:{t:acme}:reconcile",
+        "p:lk:{t:acme}:ledger-7",
+        "p:ik:{t:acme}:once",
+        "p:qt:{t:acme}:export",
+    ];
+    assert_eq!(arguments[6..10], held);
+    let questions = &arguments[arguments.len() - 7..];
+    assert_eq!(
+        questions,
+        [
+            "0 1 10 10 1 1 2 0 1 3 4 5 fe1c07b9d1e22aa5 6 2 7 8 9 10 3600000",
+            "2 1 10 10 1 1 2 0 1 3 4 5 fe1c07b9d1e22aa5 6 2 7 8 9 10 3600000",
+            "5 0 0 0 0 0 2 0 0 0 0 0 fe1c07b9d1e22aa5 6 900000 7 0 8 60000",
+            "6 0 0 0 0 0 2 0 0 0 0 0 fe1c07b9d1e22aa5 6 7 8",
+            "4 1 10 10 1 1 2 0 1 3 4 5",
+            "1 2 10 10 1 0 0 10 0 0 0 0",
+            "3 2 10 10 1 0 0 10 0 0 0 0",
+        ]
+    );
+    assert_eq!(
+        script().member(&items[0].ask),
+        "p:cc:{t:acme}:reconcile p:lk:{t:acme}:ledger-7 fe1c07b9d1e22aa5"
+    );
+    assert_eq!(script().member(&ask("acme", "a", None)), "");
+}
+
+#[test]
 fn a_step_names_the_keys_of_its_tag_only() {
-    let whole = ask("acme", "a", Some("192.0.2.1"));
+    let whole = greedy("acme", "a", Some("192.0.2.1"));
     let keys = |step| {
         let item = item(whole.clone(), step);
         let tag = format!("{{{}}}", item.tag());
@@ -89,7 +156,13 @@ fn a_step_names_the_keys_of_its_tag_only() {
         let count: usize = arguments[0].parse().unwrap();
         (arguments[1..=count].to_vec(), tag)
     };
-    for step in [Step::Address, Step::Owner, Step::GiveBack] {
+    for step in [
+        Step::Address,
+        Step::Owner,
+        Step::GiveBack,
+        Step::Keep(Keep::ON),
+        Step::Revoke,
+    ] {
         let (keys, tag) = keys(step);
         assert!(!keys.is_empty());
         for key in keys {
@@ -97,7 +170,7 @@ fn a_step_names_the_keys_of_its_tag_only() {
         }
     }
     assert_eq!(keys(Step::Address).0, ["p:rl:{ip:192.0.2.1}:tb"]);
-    assert_eq!(keys(Step::Whole).0.len(), 6);
+    assert_eq!(keys(Step::Whole).0.len(), 10);
 }
 
 #[test]
@@ -147,7 +220,11 @@ fn an_address_that_is_none_is_in_keys_by_its_hash() {
 }
 
 fn read(step: Step, line: &str) -> Option<Decision> {
-    let items = [item(ask("acme", "a", Some("192.0.2.1")), step)];
+    read_of(ask("acme", "a", Some("192.0.2.1")), step, line)
+}
+
+fn read_of(ask: Ask, step: Step, line: &str) -> Option<Decision> {
+    let items = [item(ask, step)];
     let reply = ["tollgate 1".to_owned(), line.to_owned()];
     let mut answers = script().answers(&items, &reply)?;
     Some(answers.decisions.remove(0))
@@ -178,6 +255,90 @@ fn answers_are_verdicts_with_standings() {
         (boxed.lockout.level, boxed.lockout.until, boxed.tripped),
         (2, Millis(9), true)
     );
+}
+
+#[test]
+fn answers_say_what_is_held() {
+    let all = || greedy("acme", "a", Some("192.0.2.1"));
+    let read = |step, line: &str| read_of(all(), step, line);
+    for step in [Step::Whole, Step::Owner] {
+        let Some(Decision::Verdict(Verdict::Allowed(_, fence))) =
+            read(step, "a 7 400 200 0 1772323200000000")
+        else {
+            panic!("not allowed");
+        };
+        assert_eq!(fence, Some(Fence(1_772_323_200_000_000)));
+        // It was revoked before it came.
+        assert_eq!(read(step, "d 7"), Some(Decision::Done));
+        for (what, by) in [
+            (1, Obstacle::Flight),
+            (2, Obstacle::Lock),
+            (3, Obstacle::Lease),
+            (4, Obstacle::Quota),
+        ] {
+            let line = format!("h 7 {what} 40 20 0 900 3");
+            let Some(Decision::Verdict(Verdict::Taken(taken))) = read(step, &line) else {
+                panic!("not taken");
+            };
+            let Taken {
+                standings,
+                wait,
+                strikes_left,
+                ..
+            } = taken;
+            assert_eq!(
+                (taken.by, wait, strikes_left),
+                (by, Millis(900), Some(3)),
+                "{line}"
+            );
+            let remaining: Vec<u64> = standings.iter().map(|s| s.remaining).collect();
+            assert_eq!(remaining, [1499, 2999, 600]);
+            assert!(standings.iter().all(|s| s.wait == Millis(0)));
+        }
+    }
+    assert_eq!(
+        read(Step::Keep(Keep::ON), "k 7 1"),
+        Some(Decision::Kept(true))
+    );
+    assert_eq!(
+        read(Step::Keep(Keep::ON), "k 7 0"),
+        Some(Decision::Kept(false))
+    );
+    assert_eq!(read(Step::Revoke, "d 7"), Some(Decision::Done));
+    for (step, line) in [
+        (Step::Whole, "a 7 1 2 3"),
+        (Step::Whole, "a 7 1 2 3 0"),
+        (Step::Whole, "a 7 1 2 3 -1"),
+        (Step::Whole, "a 7 1 2 3 4 5"),
+        (Step::Whole, "h 7 0 1 2 3 4 5"),
+        (Step::Whole, "h 7 5 1 2 3 4 5"),
+        (Step::Whole, "h 7 1 1 2 3 0 5"),
+        (Step::Whole, "h 7 1 1 2 3 4 -1"),
+        (Step::Whole, "h 7 1 1 2 3 4"),
+        (Step::Whole, "k 7 1"),
+        (Step::Address, "h 7 1 1 2 3 4 5"),
+        (Step::Address, "d 7"),
+        (Step::Keep(Keep::ON), "k 7"),
+        (Step::Keep(Keep::ON), "k 7 2"),
+        (Step::Keep(Keep::ON), "k 7 -1"),
+        (Step::Keep(Keep::ON), "d 7"),
+        (Step::Revoke, "k 7 1"),
+    ] {
+        assert_eq!(read(step, line), None, "{step:?} {line}");
+    }
+    // Only what was wanted is taken, or had.
+    let plain = || ask("acme", "a", Some("192.0.2.1"));
+    assert_eq!(read_of(plain(), Step::Whole, "h 7 1 1 2 3 4 5"), None);
+    let mut one = all();
+    let Some(wanted) = &mut one.wanted else {
+        panic!("{one:?}");
+    };
+    (wanted.flight, wanted.lock, wanted.lease) = (None, None, None);
+    assert!(read_of(one.clone(), Step::Whole, "a 7 1 2 3 0").is_some());
+    assert!(read_of(one.clone(), Step::Whole, "h 7 4 1 2 3 4 5").is_some());
+    for line in ["a 7 1 2 3 9", "h 7 1 1 2 3 4 5", "d 7"] {
+        assert_eq!(read_of(one.clone(), Step::Whole, line), None, "{line}");
+    }
 }
 
 #[test]
@@ -229,10 +390,13 @@ fn what_the_script_never_says_is_no_answer() {
 proptest! {
     #[test]
     fn no_reply_makes_it_panic(
-        lines in prop::collection::vec("([atbipd] )?(-?[0-9]{1,20} ?){0,12}|.*", 0..4), step in 0..5_usize,
+        lines in prop::collection::vec("([atbiphkd] )?(-?[0-9]{1,20} ?){0,12}|.*", 0..4), step in 0..7_usize,
     ) {
-        let step = [Step::Whole, Step::Address, Step::Owner, Step::GiveBack, Step::Undo][step];
-        let items: Vec<Item> = lines.iter().skip(1).map(|_| item(ask("a", "b", Some("::1")), step)).collect();
+        let steps = [
+            Step::Whole, Step::Address, Step::Owner, Step::GiveBack, Step::Undo, Step::Keep(Keep::ON), Step::Revoke,
+        ];
+        let step = steps[step];
+        let items: Vec<Item> = lines.iter().skip(1).map(|_| item(greedy("a", "b", Some("::1")), step)).collect();
         let mut reply = lines.clone();
         if let Some(first) = reply.first_mut() {
             "tollgate 1".clone_into(first);

@@ -1,0 +1,82 @@
+//! The desk of a single stream, for hosts where each makes its own calls: what of the common desk goes along
+//! with it, and what comes back. Must not make calls.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use tollgate_config::Topology;
+
+use super::course::first_step;
+use super::line::Line;
+use super::pick::MOST_BEFORE;
+use super::settle::Effect;
+use super::{Desk, Protocol};
+use crate::outbox::Outbox;
+use crate::store::Ask;
+use crate::store::front::StoreFault;
+use crate::store::script::{Item, Step};
+
+impl<P: Protocol> Desk<P> {
+    /// An empty desk that shares this one's breaker. It makes no calls for letters alone: those that its
+    /// own calls do not take along [come back](Self::inherit).
+    #[must_use]
+    pub fn another(&self) -> Self
+    where
+        P: Clone,
+    {
+        Self {
+            protocol: self.protocol.clone(),
+            front: self.front.clone(),
+            breaker: Rc::clone(&self.breaker),
+            line: Line::default(),
+            outbox: Outbox::default(),
+            for_letters: false,
+            flight: None,
+            ready: VecDeque::new(),
+            notices: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// Lends letters to a stream's own desk before it [asks](Self::ask): those that have to go ahead of
+    /// its question, then, under `topology: standalone`, others; at most half a call. They come back with
+    /// [`Self::inherit`], which must therefore be called of every desk that was lent any.
+    pub fn lend(&mut self, other: &mut Self, ask: &Rc<Ask>) {
+        if self.outbox.is_empty() {
+            return;
+        }
+        let tag = |step| {
+            let ask = Rc::clone(ask);
+            self.protocol.tag(&Item { ask, step })
+        };
+        let tags = [tag(Step::Owner), tag(first_step(ask, self.topology))];
+        let room = |lent: usize| MOST_BEFORE.saturating_sub(lent);
+        let outbox = &mut other.outbox;
+        let lent = self.outbox.lend(outbox, room(0), |letter| {
+            tags.iter().any(|tag| tag == letter.tag())
+        });
+        if self.topology == Topology::Standalone {
+            self.outbox.lend(outbox, room(lent), |_| true);
+        }
+    }
+
+    /// Takes over what another desk must still tell the store and has noticed, when that one is done with.
+    /// A call that it has in flight has an unknown outcome: its answer is nobody's.
+    pub fn inherit(&mut self, other: &mut Self) {
+        let now = self.seen.max(other.seen);
+        other.line.leave_all();
+        if let Some(flight) = other.flight.take() {
+            for group in flight.groups {
+                other.fail_group(group, StoreFault::Timeout, Effect::Unknown, now);
+            }
+        }
+        for entry in other.line.take_waiting() {
+            other.drop_question(&entry, now);
+        }
+        while other.ready().is_some() {}
+        self.outbox.inherit(&mut other.outbox, now);
+        for notice in other.notices() {
+            self.notice(notice);
+        }
+    }
+}
