@@ -12,7 +12,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 const MARK: &str = "evil";
 const RULES: &str = "
 identity: {tenant: {header: x-tenant-id}, key: {header: x-api-key-id}, default_tier: one}
-tiers: {one: {tenant: 10000000/minute, key: 10000000/minute, leases: {heavy: 10}, quotas: {many: {requests: 10000, per: 1h}}}}
+tiers: {one: {tenant: 10000000/minute, key: 10000000/minute, leases: {heavy: 10}, quotas: {many: {requests: 200, per: 1h}}}}
 penalty_box: {mode: off}
 anonymous: {limit: 100000/minute}
 routes:

@@ -93,24 +93,17 @@ async fn was_held_to_the_limit(crowd: &Crowd, workshop: &Workshop, gateways: &[&
     );
     assert!(contended * 20 <= refused, "{crowd:?}");
 
-    let mut counted = 0.0;
     for gateway in gateways {
         let stats = gateway.stats().await;
-        counted += stats.sum("tollgate_leases_refused_total", &[("kind", "heavy")]);
-        let lease = stats.sum("tollgate_requests_total", &[("verdict", "lease")]);
-        assert_eq!(
-            lease,
-            stats.sum("tollgate_leases_refused_total", &[("kind", "heavy")])
-        );
+        let counted = stats.sum("tollgate_leases_refused_total", &[("kind", "heavy")]);
+        let verdicts = stats.sum("tollgate_requests_total", &[("verdict", "lease")]);
+        assert_eq!(counted, verdicts);
+        assert!(counted >= 500.0, "{counted}");
         assert_eq!(stats.sum("tollgate_degraded_total", &[]), 0.0);
         assert_eq!(stats.sum("tollgate_outbox_dropped_total", &[]), 0.0);
         assert!(gateway.traps().is_empty(), "{:?}", gateway.traps());
         assert_eq!(gateway.vm_reloads().await, 0);
     }
-    #[expect(clippy::cast_precision_loss)]
-    let refused = refused as f64;
-    // Who crashed may have been refused as well.
-    assert!(counted >= refused, "{counted} counted, {refused} seen");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
