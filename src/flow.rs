@@ -81,7 +81,7 @@ pub enum Effect {
     Tell(Told),
     /// The stream is over, but its request may be continued by another one at once. If it is not, what it holds
     /// is to be [ended](Held::end) as aborted. With the request's id.
-    Park(Vec<u8>, Held),
+    Park(Vec<u8>, Box<Held>),
     /// Let the request go on, and keep its pass until the response comes.
     Resume(Rc<Pass>),
     /// Answer the request.
@@ -280,7 +280,7 @@ impl Flow {
                 if pass.id.is_empty() {
                     vec![Effect::Tell(Told::of(&held, held.end(End::Aborted, now)))]
                 } else {
-                    vec![Effect::Park(pass.id.clone(), *held)]
+                    vec![Effect::Park(pass.id.clone(), held)]
                 }
             }
             (Self::Responded(Some(held), end), Event::Done(now)) => {
@@ -421,7 +421,7 @@ impl Flow {
         effects
     }
 
-    fn pass(&mut self, rules: &Rules, pass: Rc<Pass>, held: Option<Held>) -> Vec<Effect> {
+    fn pass(&mut self, rules: &Rules, pass: Rc<Pass>, held: Option<Box<Held>>) -> Vec<Effect> {
         let mut effects = Vec::new();
         if let Some(held) = &held {
             let headers = held.headers(|ask| rules.member(ask));
@@ -429,7 +429,7 @@ impl Flow {
             effects.push(Effect::Hold);
         }
         effects.push(Effect::Resume(Rc::clone(&pass)));
-        *self = Self::Passed(pass, held.map(Box::new));
+        *self = Self::Passed(pass, held);
         effects
     }
 
@@ -451,7 +451,7 @@ fn held(
     verdict: &Verdict,
     grantor: Grantor,
     now: Millis,
-) -> Option<Held> {
+) -> Option<Box<Held>> {
     let fence: Option<Fence> = match verdict {
         Verdict::Allowed(_, fence) => *fence,
         Verdict::Degraded(_) => None,
@@ -461,7 +461,7 @@ fn held(
         return None;
     };
     let route = rules.config.routes.get(plan.route.0);
-    Held::of(ask, grantor, fence, route, now)
+    Held::of(ask, grantor, fence, route, now).map(Box::new)
 }
 
 fn strip(request: &Request) -> Vec<Effect> {

@@ -32,7 +32,7 @@ pub struct Continued {
     /// Its pass.
     pub pass: Rc<Pass>,
     /// What it holds.
-    pub held: Option<Held>,
+    pub held: Option<Box<Held>>,
 }
 
 /// The id of the request that a head continues, if it says that it is an internal redirect.
@@ -53,7 +53,7 @@ pub struct Passes {
     hasher: RandomState,
     kept: Vec<Option<Rc<Pass>>>,
     /// What requests hold whose streams are over, but that may be continued at once.
-    parked: Vec<(Vec<u8>, Held)>,
+    parked: Vec<(Vec<u8>, Box<Held>)>,
 }
 
 impl Default for Passes {
@@ -82,7 +82,7 @@ impl Passes {
     }
 
     /// Keeps what a request of this id holds, whose stream is over.
-    pub fn park(&mut self, id: Vec<u8>, held: Held) {
+    pub fn park(&mut self, id: Vec<u8>, held: Box<Held>) {
         self.parked.push((id, held));
     }
 
@@ -96,7 +96,7 @@ impl Passes {
 
     /// Takes what is parked: a request that is continued is continued in the same turn, so whatever is there
     /// in a later one is over.
-    pub fn take_parked(&mut self) -> Vec<Held> {
+    pub fn take_parked(&mut self) -> Vec<Box<Held>> {
         let parked = std::mem::take(&mut self.parked);
         parked.into_iter().map(|(_, held)| held).collect()
     }

@@ -21,8 +21,10 @@ pub(super) enum Next {
     Decided(Verdict),
     /// The address let it pass; it stands so with `ip_limit`: the owner is asked.
     Owner(Standing),
-    /// It was revoked before it came, so that it took nothing. Whoever revoked it does not wait for it.
-    Revoked,
+    /// It is done: what nobody waits for. Of a question: it was revoked before it came, and took nothing.
+    Done,
+    /// The same, but something that was to be held for longer was not held any more.
+    Lost,
 }
 
 /// The first step of a question.
@@ -43,26 +45,17 @@ pub(super) fn after(step: Step, decision: Decision, passed: Option<&Standing>) -
         (Step::Owner, Decision::Verdict(verdict)) => {
             Some(Next::Decided(with_address(verdict, passed)))
         }
-        (Step::Whole | Step::Owner, Decision::Done) => Some(Next::Revoked),
+        (Step::Whole | Step::Owner, Decision::Done) => Some(Next::Done),
         _ => None,
     }
 }
 
-/// What the store says to what nobody waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
-    /// It is done.
-    Done,
-    /// Something that was to be held for longer was not held any more.
-    Lost,
-}
-
-/// The answer to what was told; `None`: that is no answer to this step.
-pub(super) const fn told(step: Step, decision: &Decision) -> Option<Told> {
+/// The same of what nobody waits for.
+pub(super) const fn after_letter(step: Step, decision: &Decision) -> Option<Next> {
     match (step, decision) {
         (Step::Keep(_), Decision::Kept(true))
-        | (Step::GiveBack | Step::Undo | Step::Revoke, Decision::Done) => Some(Told::Done),
-        (Step::Keep(_), Decision::Kept(false)) => Some(Told::Lost),
+        | (Step::GiveBack | Step::Undo | Step::Revoke, Decision::Done) => Some(Next::Done),
+        (Step::Keep(_), Decision::Kept(false)) => Some(Next::Lost),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use tollgate_config::{Millis, Topology};
 
-use super::course::{Next, Told, after, giving_back, revoking, told, undoing};
+use super::course::{Next, after, after_letter, giving_back, revoking, undoing};
 use super::line::{Entry, Waiter};
 use super::pick::{Group, Part, Sender};
 use super::{Answer, Desk, Flight, MOST_NOTICES, Notice, Protocol, Ready};
@@ -18,12 +18,6 @@ pub(super) enum Effect {
     None,
     /// It may have been carried out, or be carried out yet.
     Unknown,
-}
-
-/// What follows an answer to one item of a group.
-pub(super) enum Outcome {
-    Question(Next),
-    Letter(Told),
 }
 
 impl<P: Protocol> Desk<P> {
@@ -78,39 +72,30 @@ impl<P: Protocol> Desk<P> {
     }
 
     /// The store's time, and what follows for each item of a group; `None` if that is no answer to them.
-    fn read(&self, group: &Group, elements: &[String]) -> Option<(Millis, Vec<Outcome>)> {
+    fn read(&self, group: &Group, elements: &[String]) -> Option<(Millis, Vec<Next>)> {
         let answers = self.protocol.answers(&group.items, elements)?;
         if answers.decisions.len() != group.items.len() {
             return None;
         }
-        let outcome = |((item, sender), decision): ((&Item, &Sender), Decision)| match sender {
-            Sender::Waiter(waiter) => {
-                after(item.step, decision, waiter.passed.as_ref()).map(Outcome::Question)
-            }
-            Sender::Letter(_) => told(item.step, &decision).map(Outcome::Letter),
+        let next = |((item, sender), decision): ((&Item, &Sender), Decision)| match sender {
+            Sender::Waiter(waiter) => after(item.step, decision, waiter.passed.as_ref()),
+            Sender::Letter(_) => after_letter(item.step, &decision),
         };
         let senders = group.items.iter().zip(&group.senders);
-        let outcomes = senders.zip(answers.decisions).map(outcome);
-        Some((answers.now, outcomes.collect::<Option<_>>()?))
+        let next = senders.zip(answers.decisions).map(next);
+        Some((answers.now, next.collect::<Option<_>>()?))
     }
 
-    fn answered(&mut self, group: Group, (then, outcomes): (Millis, Vec<Outcome>), now: Millis) {
-        for (part, outcome) in group.into_parts().zip(outcomes) {
-            match (part, outcome) {
-                (Part::Question(entry), Outcome::Question(next)) => {
-                    self.follow(entry, next, then, now);
-                }
-                (Part::Letter(letter), Outcome::Letter(told)) => {
+    fn answered(&mut self, group: Group, (then, next): (Millis, Vec<Next>), now: Millis) {
+        for (part, next) in group.into_parts().zip(next) {
+            match part {
+                Part::Question(entry) => self.follow(entry, next, then, now),
+                Part::Letter(letter) => {
                     self.outbox.delivered(letter);
-                    if told == Told::Lost {
+                    if next == Next::Lost {
                         self.notice(Notice::Lost);
                     }
                 }
-                // What was read was read of these very parts.
-                (Part::Question(entry), Outcome::Letter(_)) => {
-                    self.fail(entry, StoreFault::Malformed, Effect::Unknown, now);
-                }
-                (Part::Letter(letter), Outcome::Question(_)) => self.outbox.in_doubt(letter, now),
             }
         }
     }
@@ -133,7 +118,7 @@ impl<P: Protocol> Desk<P> {
                 }
                 self.answer(waiter, item, Answer::Decided(verdict, then), now);
             }
-            Next::Revoked => {
+            Next::Done | Next::Lost => {
                 self.notice(Notice::Fault(StoreFault::Malformed));
                 self.fail(entry, StoreFault::Malformed, Effect::None, now);
             }

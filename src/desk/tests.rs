@@ -12,8 +12,10 @@ use fake::{
 };
 
 mod fake;
+mod holds;
 mod letters;
 mod random;
+mod single;
 
 const T0: Millis = Millis(1_743_465_600_000);
 

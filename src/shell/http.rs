@@ -85,7 +85,10 @@ impl Life {
                 Some(_) if too_large => Body::TooLarge,
                 _ => Body::of(host::request_body(LARGEST.saturating_add(1))),
             };
-            #[expect(clippy::redundant_closure, reason = "the variant alone is of one lifetime")]
+            #[expect(
+                clippy::redundant_closure,
+                reason = "the variant alone is of one lifetime"
+            )]
             return self.with_facts(Some(&body), |facts| Event::Body(facts));
         }
         // A host that goes on with the body goes on with the headers that wait, too.

@@ -131,7 +131,9 @@ impl Shared {
 
     /// A stream is over: whether its request holds something.
     pub(super) fn let_go(&self, life: &Life) -> bool {
-        self.holders.borrow_mut().remove(&life.id).is_some()
+        let mut holders = self.holders.borrow_mut();
+        // Most hold nothing; even to look is not free.
+        !holders.is_empty() && holders.remove(&life.id).is_some()
     }
 
     /// Tells whoever granted something for how long it is held on.

@@ -7,10 +7,11 @@ use proptest::prelude::*;
 use tollgate_config::{Front as Dialect, Millis, Topology};
 
 use super::fake::{self, FAILURES, Fake, OPEN_FOR, TIMEOUT};
+use super::holds::{Holds, Ran, parts, ran};
 use super::{NOSCRIPT, T0};
 use crate::desk::line::MOST_ITEMS;
 use crate::desk::{Answer, Asked, Desk, Notice, Outgoing};
-use crate::hold::{HELD_FOR, Keep, MARKED_FOR};
+use crate::hold::Keep;
 use crate::store::Ask;
 use crate::store::front::{Raw, StoreFault};
 use crate::store::script::Step;
@@ -61,22 +62,6 @@ enum Outcome {
     TooMany,
     /// An answer too few.
     TooFew,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ran {
-    Never,
-    Before,
-    /// So many milliseconds later.
-    After(u16),
-}
-
-fn ran() -> impl Strategy<Value = Ran> {
-    prop_oneof![
-        Just(Ran::Never),
-        Just(Ran::Before),
-        (0_u16..30_000).prop_map(Ran::After)
-    ]
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
@@ -179,12 +164,8 @@ struct World {
     failed_at_once: BTreeSet<u32>,
     broken: Broken,
     opened: i32,
-    /// Ends of what is held in the store, by hold. What runs out is left there, to be seen.
-    holds: BTreeMap<u64, Millis>,
-    /// Ends of the marks.
-    marks: BTreeMap<u64, Millis>,
-    /// What was let go or revoked in the store.
-    gone: BTreeSet<u64>,
+    /// What is held in the store.
+    holds: Holds,
     /// Of which letters left that let go or revoke.
     ending: BTreeSet<u64>,
     /// Calls that are carried out later.
@@ -208,9 +189,7 @@ impl World {
             failed_at_once: BTreeSet::new(),
             broken: Broken::No { failures: 0 },
             opened: 0,
-            holds: BTreeMap::new(),
-            marks: BTreeMap::new(),
-            gone: BTreeSet::new(),
+            holds: Holds::default(),
             ending: BTreeSet::new(),
             late: Vec::new(),
             lost: 0,
@@ -419,22 +398,18 @@ impl World {
         let mut words = Vec::new();
         for (i, item) in items.iter().enumerate() {
             let (step, _, name, hold) = parts(item);
-            if let Some(word) = self.carry_out_letter(step, hold) {
+            if let Some(word) = self.holds.letter(step, hold, self.now) {
                 words.push(word.to_owned());
                 continue;
             }
             let held = self.held.entry(name.to_owned()).or_default();
             held.in_doubt |= !known;
             let yes = bits >> (i % 64) & 3 != 0;
-            let marked = |hold| self.marks.get(&hold).is_some_and(|end| *end > self.now);
             let word = match (step, yes) {
-                ("Whole" | "Owner", _) if hold.is_some_and(marked) => "d",
+                ("Whole" | "Owner", _) if self.holds.is_marked(hold, self.now) => "d",
                 ("Whole" | "Owner", true) => {
                     held.own += 1;
-                    if let Some(hold) = hold {
-                        assert!(!self.gone.contains(&hold), "{item} was revoked");
-                        self.holds.insert(hold, self.now.plus(HELD_FOR));
-                    }
+                    self.holds.grant(hold, self.now);
                     "a"
                 }
                 ("Address", true) => {
@@ -458,33 +433,6 @@ impl World {
             words.push(word.to_owned());
         }
         words
-    }
-
-    /// The same of a letter about a hold; `None`: it is something else.
-    fn carry_out_letter(&mut self, step: &str, hold: Option<u64>) -> Option<&'static str> {
-        let hold = hold?;
-        let is_held = self.holds.get(&hold).is_some_and(|end| *end > self.now);
-        match step {
-            "LetGo" => {
-                self.holds.remove(&hold);
-                self.gone.insert(hold);
-                Some("k")
-            }
-            "Revoke" => {
-                self.holds.remove(&hold);
-                self.gone.insert(hold);
-                if !is_held {
-                    self.marks.insert(hold, self.now.plus(MARKED_FOR));
-                }
-                Some("d")
-            }
-            step if step.starts_with("Keep") && is_held => {
-                assert!(!self.gone.contains(&hold), "{hold} was let go");
-                self.holds.insert(hold, self.now.plus(HELD_FOR));
-                Some("k")
-            }
-            step => step.starts_with("Keep").then_some("l"),
-        }
     }
 
     /// What a call asked has no good answer: a question's effect is unknown, an undo is dropped.
@@ -644,7 +592,7 @@ impl World {
             Some(Answer::Decided(Verdict::Allowed(..), _))
         ));
 
-        for hold in self.holds.keys() {
+        for hold in self.holds.all() {
             let id = u32::try_from(*hold).expect("a stream's");
             // What its owner told may have been dropped after a minute in vain: it has run out by itself.
             let ended = self.streams[&id].owns() || self.dropped > self.lost;
@@ -692,22 +640,5 @@ proptest! {
             world.play(op);
         }
         world.end();
-    }
-}
-
-/// The step of an item, its hash tag, whose it is, and the hold that it wants.
-fn parts(item: &str) -> (&str, &str, &str, Option<u64>) {
-    let [step, tag, owner] = item
-        .split('|')
-        .collect::<Vec<_>>()
-        .try_into()
-        .expect("three");
-    let (owner, hold) = match owner.split_once('#') {
-        Some((owner, hold)) => (owner, Some(hold.parse().expect("a number"))),
-        None => (owner, None),
-    };
-    match owner.trim_end_matches("+ip") {
-        "-" => (step, tag, tag.trim_start_matches("ip="), hold),
-        name => (step, tag, name, hold),
     }
 }

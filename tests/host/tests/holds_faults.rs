@@ -126,7 +126,7 @@ impl World {
                 }
             }
             _ => {
-                let state = match self.dice.below(4) {
+                let state = match self.dice.below(20) {
                     0 => Upstream::Down,
                     _ => Upstream::Up,
                 };
@@ -193,7 +193,7 @@ impl World {
             return;
         };
         let call = calls[place].clone();
-        let outcome = match self.dice.below(16) {
+        let outcome = match self.dice.below(50) {
             // Nothing came to the store, or what is said of it is wrong.
             0 => Outcome::Refused,
             1 => {

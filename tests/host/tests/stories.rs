@@ -249,6 +249,10 @@ fn faults(expect: &Expect, exchange: &Exchange) -> Vec<String> {
 /// Lets time go by, as hosts do: the root is called now and then.
 fn pass_time(process: &Process, vm: &mut Vm, to: u64) {
     const SECOND: u64 = 1_000_000_000;
+    if process.now() < to {
+        vm.tick().unwrap();
+        vm.run().unwrap();
+    }
     while process.now() < to {
         process.set_now(to.min(process.now() + SECOND));
         vm.tick().unwrap();
