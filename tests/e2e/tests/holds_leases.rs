@@ -4,6 +4,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use tokio::task::JoinSet;
 use tollgate_e2e::{
     Ask, Dice, Gateway, Redis, Setup, Webdis, Work, Workshop, allow_many_files, eventually,
 };
@@ -47,15 +48,37 @@ fn ask(gateway: &Gateway, path: &str) -> Ask {
     gateway.get(path).identity("acme", "key", "one")
 }
 
-/// 2,000 clients at once, spread over these gateways; 30 % crash.
+/// 2,000 clients at once, spread over these gateways, of which 30 % crash; then a few that crash again and again, most
+/// of them at work, since nobody else is in their way.
 async fn storm(gateways: &[&Gateway]) -> Crowd {
     let asks = (0..CLIENTS).map(|client| ask(gateways[client % gateways.len()], "/heavy/any"));
     let habits = Habits {
-        attempts: 5,
+        attempts: 6,
         crash: 30,
         crash_within: 60,
     };
-    crowd(asks.collect(), habits).await
+    let crowd = crowd(asks.collect(), habits).await;
+    let mut unlucky = JoinSet::new();
+    for client in 0..4 {
+        let ask = ask(gateways[client % gateways.len()], "/heavy/40");
+        unlucky.spawn(async move {
+            let mut dice = Dice::new(client as u64);
+            for _ in 0..25 {
+                let moment = tokio::time::sleep(dice.millis(0..50));
+                // An error: its gateway has crashed.
+                let _ = ask.clone().reset_when(moment).await;
+            }
+        });
+    }
+    unlucky.join_all().await;
+    crowd
+}
+
+/// Clients did crash while their requests were worked on.
+fn some_crashed_at_work(workshop: &Workshop) {
+    let worked = workshop.worked("heavy");
+    let cut_short = worked.begun.len() - worked.done;
+    assert!(cut_short >= 10, "only {cut_short}");
 }
 
 /// All slots are there for new requests, and no more than those.
@@ -81,7 +104,7 @@ async fn was_held_to_the_limit(crowd: &Crowd, workshop: &Workshop, gateways: &[&
         worked.most
     );
     assert_eq!(worked.most, SLOTS, "at work at once");
-    assert!(crowd.served >= 50, "hardly anybody was served: {crowd:?}");
+    assert!(crowd.served >= 30, "hardly anybody was served: {crowd:?}");
     assert!(crowd.crashed >= 100, "hardly anybody crashed: {crowd:?}");
     let refused = crowd.refusals(429, "concurrency-limit-exceeded");
     // Too many at once on a page of the local store: rare, and told apart.
@@ -116,6 +139,7 @@ async fn a_crowd_on_two_workers_of_one_proxy() -> Outcome {
     workshop.is_still().await;
     all_slots_are_free(&gateway, &workshop).await;
     assert_eq!(crowd.cut, 0, "{crowd:?}");
+    some_crashed_at_work(&workshop);
     was_held_to_the_limit(&crowd, &workshop, &[&gateway]).await;
     Ok(())
 }
@@ -162,6 +186,7 @@ async fn a_crowd_on_two_gateways() -> Outcome {
     is_free(&fleet.redis, KEY, SOON).await;
     all_slots_are_free(there, &fleet.workshop).await;
     assert_eq!(crowd.cut, 0, "{crowd:?}");
+    some_crashed_at_work(&fleet.workshop);
     was_held_to_the_limit(&crowd, &fleet.workshop, &[here, there]).await;
     for key in fleet.redis.keys().await {
         assert!(key.ttl.is_some(), "{key:?}");
@@ -176,7 +201,7 @@ async fn a_crowd_on_two_gateways_one_of_which_crashes() -> Outcome {
     let [survivor, doomed] = &fleet.gateways;
     let workshop = &fleet.workshop;
     let crash = async {
-        workshop.has_begun("heavy", 40).await;
+        workshop.has_begun("heavy", 25).await;
         // So that it leaves a lease behind for certain: work that will not be over by then.
         let is_long = || {
             let begun = workshop.worked("heavy").begun;

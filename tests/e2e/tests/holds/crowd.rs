@@ -11,7 +11,7 @@ use tollgate_e2e::{Ask, Dice, Reply};
 pub(crate) struct Habits {
     /// How often each tries at most.
     pub(crate) attempts: usize,
-    /// How many of a hundred reset their connection at a random moment.
+    /// How many of a hundred, the first ones, reset their connection at a random moment of some attempt.
     pub(crate) crash: u64,
     /// The time within which they do, in milliseconds.
     pub(crate) crash_within: u64,
@@ -74,11 +74,11 @@ pub(crate) async fn crowd(asks: Vec<Ask>, habits: Habits) -> Crowd {
         let together = Arc::clone(&together);
         clients.spawn(async move {
             let mut dice = Dice::new(seed);
-            let crashes = dice.percent(crash);
+            let crashes = seed % 100 < crash;
             let mut refused = Vec::new();
             together.wait().await;
             for _ in 0..attempts {
-                if crashes {
+                if crashes && dice.percent(50) {
                     let moment = tokio::time::sleep(dice.millis(0..crash_within));
                     match ask.clone().reset_when(moment).await {
                         // Refused before it could crash.
@@ -96,7 +96,7 @@ pub(crate) async fn crowd(asks: Vec<Ask>, habits: Habits) -> Crowd {
                     }
                 }
                 // Sooner than it is told: this is about who gets in, not about manners.
-                tokio::time::sleep(dice.millis(20..400)).await;
+                tokio::time::sleep(dice.millis(20..600)).await;
             }
             (End::GaveUp, refused)
         });
