@@ -86,6 +86,11 @@ Tollgate is ready on http://127.0.0.1:$PORT (Ctrl-C ends it). In another termina
     -H 'x-tenant-id: deaf' -H 'x-api-key-id: key-1' -H 'x-tenant-tier: sandbox' | tr -d '\r' |
     awk '/^HTTP/ { s = \$2 } tolower(\$1) == "x-penalty-box-status:" { b = \$2 } END { print s, b }'; done | uniq -c
 
+  # one at a time for a ledger: the second is a 409 while the first takes its three seconds
+  for i in 1 2; do curl -s -i -X POST http://127.0.0.1:$PORT/v1/ledgers/led_1/close -H "idempotency-key: run-\$i" \\
+    -H 'x-tenant-id: acme' -H 'x-api-key-id: key-1' -H 'x-tenant-tier: growth' \\
+    -H 'x-envoy-fault-delay-request: 3000' & sleep 1; done; wait
+
   # the metrics
   curl -s http://127.0.0.1:$ADMIN_PORT/stats/prometheus | grep '^tollgate_'
 ${TRY_ALSO:+

@@ -75,7 +75,8 @@ impl Wanted {
 }
 
 /// For how much longer each part of what is held stays held, from now; 0 lets it go. Whatever is not held
-/// (any more) stays as it is: what ran out may be somebody else's by now.
+/// (any more) stays as it is: what ran out may be somebody else's by now. [`HELD_FOR`] never shortens: word that a
+/// stream lives may come later than the word that hands over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
     /// The lease.

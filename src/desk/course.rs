@@ -53,9 +53,10 @@ pub(super) fn after(step: Step, decision: Decision, passed: Option<&Standing>) -
 /// The same of what nobody waits for.
 pub(super) const fn after_letter(step: Step, decision: &Decision) -> Option<Next> {
     match (step, decision) {
-        (Step::Keep(_), Decision::Kept(true))
+        (Step::Keep(Keep::ON), Decision::Kept(false)) => Some(Next::Lost),
+        // Whoever was handed something may have let it go already.
+        (Step::Keep(_), Decision::Kept(_))
         | (Step::GiveBack | Step::Undo | Step::Revoke, Decision::Done) => Some(Next::Done),
-        (Step::Keep(_), Decision::Kept(false)) => Some(Next::Lost),
         _ => None,
     }
 }

@@ -526,7 +526,9 @@ local function hold_on(wish, at)
         put(part.kept, wish.member, false, at)
       end
     elseif ends and ends > at then
-      put(part.kept, wish.member, at + min(part.lasts, LONGEST), at)
+      local stays = at + min(part.lasts, LONGEST)
+      -- Word that a stream lives, come late, takes nothing back of what was handed over since.
+      put(part.kept, wish.member, part.lasts == HELD_FOR and max(ends, stays) or stays, at)
     else
       all = 0
     end

@@ -486,6 +486,26 @@ fn what_is_kept_is_held_on_and_what_ran_out_stays_so() {
 }
 
 #[test]
+fn word_that_a_stream_lives_takes_nothing_back_of_what_was_handed_over() {
+    let mut redis = remote();
+    redis.granted(lock(1), T);
+    let handed_over = Keep {
+        lock: Millis(600_000),
+        ..Keep::NOTHING
+    };
+    assert_eq!(
+        redis.one(keep(lock(1), handed_over), T + 1),
+        Decision::Kept(true)
+    );
+    assert_eq!(
+        redis.one(keep(lock(1), Keep::ON), T + 2),
+        Decision::Kept(true)
+    );
+    assert_eq!(redis.taken(lock(2), T + 600_000), (Obstacle::Lock, 1));
+    redis.granted(lock(2), T + 600_001);
+}
+
+#[test]
 fn what_was_never_had_is_neither_kept_nor_written() {
     let mut remote = remote();
     assert_eq!(remote.one(keep(all(1), Keep::ON), T), Decision::Kept(false));

@@ -305,6 +305,19 @@ fn a_hold_that_was_lost_is_noticed() {
 }
 
 #[test]
+fn what_was_handed_over_may_be_gone_already() {
+    let mut desk = standalone();
+    let handed_over = Keep {
+        lease: Millis(5000),
+        ..Keep::ON
+    };
+    desk.tell(item(&leased("t", "a", 1), Step::Keep(handed_over)), T0);
+    let (out, _) = next_items(&mut desk, T0);
+    reply(&mut desk, &out, Ok("l"), at(1));
+    assert_eq!(desk.notices(), [Notice::Latency(Millis(1))]);
+}
+
+#[test]
 fn letters_are_bounded_and_leave_room_for_questions() {
     let mut desk = standalone();
     for id in 0..=MOST_LETTERS as u64 {

@@ -76,13 +76,17 @@ impl Wishes {
         let (mut kept, mut changed) = (true, false);
         for (name, length) in parts {
             let Some(name) = name else { continue };
-            if length == Millis(0) {
-                changed |= page.let_go(name, self.id, Millis(0), now);
-            } else if page.hold_until(name, self.id, now.plus(length), now) {
-                changed = true;
-            } else {
-                kept = false;
-            }
+            let until = now.plus(length);
+            let held = match length {
+                Millis(0) => {
+                    changed |= page.let_go(name, self.id, Millis(0), now);
+                    continue;
+                }
+                HELD_FOR => page.hold_on(name, self.id, until, now),
+                _ => page.hold_until(name, self.id, until, now),
+            };
+            kept &= held;
+            changed |= held;
         }
         (kept, changed)
     }

@@ -93,6 +93,21 @@ impl Page {
 
     /// Moves the end of what is held to `until`; `false` if it is not held any more.
     pub fn hold_until(&mut self, name: Name, id: HoldId, until: Millis, now: Millis) -> bool {
+        self.change_end(name, id, now, |_| until)
+    }
+
+    /// The same, where what is held for longer already stays so.
+    pub fn hold_on(&mut self, name: Name, id: HoldId, until: Millis, now: Millis) -> bool {
+        self.change_end(name, id, now, |held| held.max(until))
+    }
+
+    fn change_end(
+        &mut self,
+        name: Name,
+        id: HoldId,
+        now: Millis,
+        end: impl Fn(Millis) -> Millis,
+    ) -> bool {
         let mut entries = self.chunks_mut().iter_mut();
         let held = entries.find_map(|chunk| {
             let entry = Entry::read(chunk);
@@ -102,6 +117,7 @@ impl Page {
         let Some((chunk, hold)) = held else {
             return false;
         };
+        let until = end(hold.until);
         *chunk = Entry::of_hold(name, &Hold { until, ..hold }).bytes();
         self.drop_all(name, |entry| entry.is_spent(now));
         true

@@ -260,6 +260,23 @@ fn what_is_held_is_held_on_or_let_go_or_ends() {
 }
 
 #[test]
+fn word_that_a_stream_lives_takes_nothing_back_of_what_was_handed_over() {
+    let mut store = open(Heap::default());
+    let question = rich("acme", lease("job", 1, nothing(1)));
+    let other = rich("acme", lease("job", 1, nothing(2)));
+    allowed(at(&mut store, &question, 0));
+    let handed_over = Keep {
+        lease: Millis(600_000),
+        ..Keep::NOTHING
+    };
+    assert_eq!(store.keep(&question, handed_over, after(1)), Some(true));
+    assert_eq!(store.keep(&question, Keep::ON, after(2)), Some(true));
+    let refused = by(at(&mut store, &other, 600_000));
+    assert_eq!(refused, (Obstacle::Lease, 1));
+    allowed(at(&mut store, &other, 600_001));
+}
+
+#[test]
 fn a_keep_of_nothing_writes_nothing() {
     let heap = Heap::default();
     open(heap.clone());

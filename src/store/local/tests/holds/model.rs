@@ -272,6 +272,8 @@ impl Model {
             }
             let now = self.now;
             match holders.get_mut(&request.id()).filter(|end| **end > now) {
+                // A minute, word that a stream lives, never shortens.
+                Some(end) if length == 60_000 => *end = (*end).max(now + length),
                 Some(end) => *end = now + length,
                 None => kept = false,
             }
