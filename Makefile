@@ -16,8 +16,8 @@ help: ## list the commands
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: ## install what is missing: Rust, its wasm32-wasip1 target, Envoy (into .tools), Redis and Webdis
-	@scripts/setup.sh rust envoy redis
+setup: ## install what is missing: Rust, its wasm32-wasip1 target, Envoy (into .tools), Redis and Webdis, PostgreSQL
+	@scripts/setup.sh rust envoy redis postgres
 
 build: ## build the filter: dist/tollgate.wasm
 	@scripts/setup.sh rust
@@ -34,7 +34,7 @@ run-redis: ## the same on Redis, behind Webdis: both are started and stopped wit
 	@scripts/run-redis.sh
 
 test: ## build, then run every test
-	@scripts/setup.sh rust envoy redis
+	@scripts/setup.sh rust envoy redis postgres
 	@scripts/build.sh
 	@scripts/test.sh
 

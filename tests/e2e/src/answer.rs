@@ -18,6 +18,8 @@ pub struct Answer {
     pub(crate) delay: Duration,
     pub(crate) gate: Option<Gate>,
     pub(crate) hang_up: bool,
+    /// What follows the body, when its gate is open.
+    pub(crate) rest: Option<(Gate, Bytes)>,
 }
 
 impl Answer {
@@ -31,6 +33,7 @@ impl Answer {
             delay: Duration::ZERO,
             gate: None,
             hang_up: false,
+            rest: None,
         }
     }
 
@@ -82,6 +85,13 @@ impl Answer {
     #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
+        self
+    }
+
+    /// Goes on with this after the body, when the gate is open: headers and body so far are sent at once.
+    #[must_use]
+    pub fn then_behind(mut self, gate: &Gate, rest: impl Into<Bytes>) -> Self {
+        self.rest = Some((gate.clone(), rest.into()));
         self
     }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request};
-use http_body_util::Full;
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
+use crate::payload::Payload;
 use crate::reply::{NoAnswer, Reply};
 
 /// A request that is being written; [`Ask::send`] sends it.
@@ -21,7 +21,7 @@ pub struct Ask {
     from: Option<IpAddr>,
     http2: bool,
     deadline: Duration,
-    request: Request<Full<Bytes>>,
+    request: Request<Payload>,
 }
 
 impl Ask {
@@ -34,7 +34,7 @@ impl Ask {
         let request = Request::builder()
             .method(method)
             .uri(format!("http://{to}{path}"))
-            .body(Full::default())
+            .body(Payload::whole(Bytes::new()))
             .unwrap_or_else(|error| panic!("{path:?}: {error}: send it by a RawConnection"));
         Self {
             to,
@@ -62,7 +62,20 @@ impl Ask {
 
     /// Sends this body.
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
-        *self.request.body_mut() = Full::new(body.into());
+        *self.request.body_mut() = Payload::whole(body.into());
+        self
+    }
+
+    /// Sends this body piece by piece, a little apart; by HTTP/1.1 it is chunked.
+    pub fn pieces<B: Into<Bytes>>(mut self, pieces: impl IntoIterator<Item = B>) -> Self {
+        *self.request.body_mut() = Payload::pieces(pieces.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sends this trailer after the body. By HTTP/1.1 only where a header `trailer` names it.
+    pub fn trailer(mut self, name: &'static str, value: &'static str) -> Self {
+        let trailers = self.request.body_mut().trailers_mut();
+        trailers.append(name, HeaderValue::from_static(value));
         self
     }
 
@@ -110,7 +123,7 @@ impl Ask {
     pub async fn try_send(self) -> Result<Reply, NoAnswer> {
         let mut connector = HttpConnector::new();
         connector.set_local_address(self.from);
-        let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new())
+        let client: Client<_, Payload> = Client::builder(TokioExecutor::new())
             .pool_max_idle_per_host(0)
             .http2_only(self.http2)
             .build(connector);
@@ -130,17 +143,44 @@ impl Ask {
         self,
         moment: impl Future<Output = ()>,
     ) -> Result<(), http::response::Parts> {
-        let stream = TcpStream::connect(self.to)
-            .await
-            .expect("a connection to the gateway");
+        match self.go_when(moment, false).await {
+            Ok(None) => Ok(()),
+            Ok(Some(parts)) => Err(parts),
+            Err(error) => panic!("an answer, or none before the moment: {error}"),
+        }
+    }
+
+    /// Sends it by HTTP/1.1 and resets the connection, as a client that crashed, as soon as `moment` has come; gives
+    /// the status where the answer was faster than the moment.
+    ///
+    /// # Errors
+    ///
+    /// When there is no connection, or it ends before the moment.
+    pub async fn reset_when(
+        self,
+        moment: impl Future<Output = ()>,
+    ) -> Result<Option<u16>, NoAnswer> {
+        let answer = self.go_when(moment, true).await?;
+        Ok(answer.map(|parts| parts.status.as_u16()))
+    }
+
+    async fn go_when(
+        self,
+        moment: impl Future<Output = ()>,
+        reset: bool,
+    ) -> Result<Option<http::response::Parts>, NoAnswer> {
+        let stream = TcpStream::connect(self.to).await.map_err(NoAnswer::new)?;
+        if reset {
+            stream.set_zero_linger().map_err(NoAnswer::new)?;
+        }
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
-            .expect("HTTP");
+            .map_err(NoAnswer::new)?;
         let connection = tokio::spawn(connection);
         let response = sender.send_request(self.into_request());
         let outcome = tokio::select! {
-            response = response => Err(response.expect("an answer, or none before the moment").into_parts().0),
-            () = moment => Ok(()),
+            response = response => response.map(|r| Some(r.into_parts().0)).map_err(NoAnswer::new),
+            () = moment => Ok(None),
         };
         // The task owns the socket: ending it closes the connection.
         connection.abort();
@@ -157,12 +197,12 @@ impl Ask {
     }
 
     /// The request for an HTTP/2 connection that is made already.
-    pub(crate) fn into_absolute_request(self) -> Request<Full<Bytes>> {
+    pub(crate) fn into_absolute_request(self) -> Request<Payload> {
         self.request
     }
 
     /// The request for an HTTP/1.1 connection that is made already: with a path for a target, and a host.
-    pub(crate) fn into_request(self) -> Request<Full<Bytes>> {
+    pub(crate) fn into_request(self) -> Request<Payload> {
         let mut request = self.request;
         if !request.headers().contains_key(http::header::HOST) {
             let host = HeaderValue::from_str(&self.to.to_string()).expect("a host");

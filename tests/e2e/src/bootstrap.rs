@@ -58,7 +58,13 @@ fn listener(setup: &Setup, access_log: &Path) -> Value {
         Filter::At(path) => Some(path.clone()),
         Filter::None => None,
     };
-    filters.extend(wasm.map(|wasm| wasm_filter(&wasm, &setup.configuration, &setup.environment)));
+    filters.extend(wasm.map(|wasm| {
+        let mut filter = wasm_filter(&wasm, &setup.configuration, &setup.environment);
+        if setup.waits_for_bodies {
+            filter["typed_config"]["config"]["allow_on_headers_stop_iteration"] = json!(true);
+        }
+        filter
+    }));
     filters.extend(setup.after.iter().cloned());
     filters.push(json!({
         "name": "envoy.filters.http.router",

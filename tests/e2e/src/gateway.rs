@@ -304,6 +304,11 @@ impl Gateway {
         .await
     }
 
+    /// Kills Envoy as a crash would: with no word to anybody, and its connections cut.
+    pub fn kill(&self) {
+        self.process.lock().unwrap().kill();
+    }
+
     /// Whether Envoy still runs.
     pub fn is_alive(&self) -> bool {
         self.process.lock().unwrap().is_alive()

@@ -1,7 +1,7 @@
 //! Tollgate on a real Envoy: everything a story needs.
 //!
 //! Owns: an Envoy of one's own for each test ([`Gateway`], made from a [`Setup`]), the API behind it
-//! ([`Upstream`]), a store for it ([`Redis`] behind [`Webdis`], [`RestFront`] or [`Faulty`]), clients polite ([`Ask`]), hostile ([`RawConnection`]), gRPC ([`GrpcClient`]) and many
+//! ([`Upstream`], [`Workshop`]), the database behind that ([`Postgres`]), a store for it ([`Redis`] behind [`Webdis`], [`RestFront`] or [`Faulty`]), clients polite ([`Ask`]), hostile ([`RawConnection`]), gRPC ([`GrpcClient`]) and many
 //! ([`Volley`]), and a look at what Envoy says of itself ([`Stats`], [`LogLine`]). Must not: know Tollgate's
 //! rules. A story states what it expects.
 //!
@@ -27,13 +27,17 @@ mod ask;
 mod bootstrap;
 mod clock;
 mod demo;
+mod dice;
 mod eventually;
 mod faulty;
+mod files;
 mod gateway;
 mod grpc;
 mod logs;
+mod payload;
 mod places;
 mod ports;
+mod postgres;
 mod process;
 mod raw;
 mod redis_server;
@@ -46,18 +50,22 @@ mod tied;
 mod upstream;
 mod volley;
 mod webdis;
+mod workshop;
 
 pub use admin::Memory;
 pub use answer::{Answer, Gate};
 pub use ask::Ask;
 pub use bootstrap::wasm_filter;
 pub use demo::Demo;
+pub use dice::Dice;
 pub use eventually::eventually;
 pub use faulty::{Fault, Faulty};
+pub use files::allow_many_files;
 pub use gateway::{Gateway, Refused};
 pub use grpc::{GrpcClient, frame};
 pub use logs::LogLine;
 pub use places::{envoy_binary, filter_wasm, repository};
+pub use postgres::{Postgres, Session};
 pub use process::BootFailure;
 pub use raw::RawConnection;
 pub use redis_server::{Key, Redis};
@@ -68,3 +76,4 @@ pub use stats::{Sample, Stats};
 pub use upstream::{Received, Upstream};
 pub use volley::{Shot, Volley};
 pub use webdis::Webdis;
+pub use workshop::{Work, Worked, Workshop};

@@ -119,6 +119,11 @@ impl Process {
         String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
+    /// Ends it at once, as a crash would.
+    pub(crate) fn kill(&mut self) {
+        self.envoy.end("KILL", PATIENCE);
+    }
+
     pub(crate) fn is_alive(&mut self) -> bool {
         self.envoy.ended().is_none()
     }

@@ -80,6 +80,7 @@ pub struct Setup {
     pub(crate) tweaks: Vec<Tweak>,
     pub(crate) log_level: String,
     pub(crate) clock_ahead: i64,
+    pub(crate) waits_for_bodies: bool,
 }
 
 impl Setup {
@@ -99,6 +100,7 @@ impl Setup {
             tweaks: Vec::new(),
             log_level: "info".to_owned(),
             clock_ahead: 0,
+            waits_for_bodies: false,
         }
     }
 
@@ -156,6 +158,12 @@ impl Setup {
     /// With a clock that is ahead by these seconds, for the whole Envoy. Redis and the test keep the right time.
     pub fn clock_ahead(mut self, seconds: i64) -> Self {
         self.clock_ahead = seconds;
+        self
+    }
+
+    /// With a filter that may keep the headers until it has read the body (`allow_on_headers_stop_iteration`).
+    pub fn waits_for_bodies(mut self) -> Self {
+        self.waits_for_bodies = true;
         self
     }
 

@@ -2,6 +2,7 @@
 //! it does.
 
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 /// The running process; dropping it kills it.
 #[derive(Debug)]
@@ -40,13 +41,33 @@ impl Tied {
         self.signal("CONT");
     }
 
-    fn signal(&self, name: &str) {
-        let done = Command::new("/bin/sh")
-            .args(["-c", "kill -s \"$0\" \"$1\"", name, &self.id().to_string()])
-            .status()
-            .expect("a shell can be run");
-        assert!(done.success(), "no SIG{name} for process {}", self.id());
+    /// Ends it by this signal, or by force where that takes longer.
+    pub(crate) fn end(&mut self, signal: &str, within: Duration) {
+        if self.ended().is_some() {
+            return;
+        }
+        self.signal(signal);
+        let start = Instant::now();
+        while self.ended().is_none() {
+            if start.elapsed() > within {
+                let _ = self.child.kill();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
+
+    fn signal(&self, name: &str) {
+        signal(self.id(), name);
+    }
+}
+
+/// Sends a signal to a process of one's own that has not been waited for.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let done = Command::new("/bin/sh")
+        .args(["-c", "kill -s \"$0\" \"$1\"", name, &pid.to_string()])
+        .status()
+        .expect("a shell can be run");
+    assert!(done.success(), "no SIG{name} for process {pid}");
 }
 
 impl Drop for Tied {

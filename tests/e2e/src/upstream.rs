@@ -8,13 +8,14 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, Version};
+use http_body_util::channel::Channel;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Gate};
 use crate::eventually::PATIENCE;
 use crate::server::{Broken, Server};
 
@@ -31,11 +32,32 @@ pub struct Received {
     pub headers: HeaderMap,
     /// The whole body.
     pub body: Bytes,
+    /// The trailers, where there were any.
+    pub trailers: Option<HeaderMap>,
     /// When it had come in whole.
     pub at: Instant,
 }
 
 impl Received {
+    /// Reads all of it.
+    pub(crate) async fn whole(request: Request<Incoming>) -> Result<Self, Broken> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await?;
+        let trailers = body.trailers().cloned();
+        Ok(Self {
+            method: parts.method,
+            path: parts
+                .uri
+                .path_and_query()
+                .map_or_else(|| parts.uri.to_string(), ToString::to_string),
+            version: parts.version,
+            headers: parts.headers,
+            body: body.to_bytes(),
+            trailers,
+            at: Instant::now(),
+        })
+    }
+
     /// The first value of a header, with replacement characters where it is not UTF-8.
     pub fn header(&self, name: &str) -> Option<String> {
         self.headers
@@ -154,18 +176,7 @@ async fn handle(
     state: Arc<State>,
 ) -> Result<Response<BoxBody<Bytes, Infallible>>, Broken> {
     let flight = Flight::start(&state);
-    let (parts, body) = request.into_parts();
-    let received = Received {
-        method: parts.method,
-        path: parts
-            .uri
-            .path_and_query()
-            .map_or_else(|| parts.uri.to_string(), ToString::to_string),
-        version: parts.version,
-        headers: parts.headers,
-        body: body.collect().await?.to_bytes(),
-        at: Instant::now(),
-    };
+    let received = Received::whole(request).await?;
     let responder = Arc::clone(&state.responder.lock().unwrap());
     let answer = responder(&received);
     state.requests.lock().unwrap().push(received);
@@ -179,15 +190,30 @@ async fn handle(
     if answer.hang_up {
         return Err("told to hang up".into());
     }
-    let body = Full::new(answer.body);
+    let body = match answer.rest {
+        Some((gate, rest)) => two_parts(answer.body, gate, rest),
+        None => Full::new(answer.body).boxed(),
+    };
     let body = match answer.trailers {
         Some(trailers) => body
             .with_trailers(async move { Some(Ok(trailers)) })
             .boxed(),
-        None => body.boxed(),
+        None => body,
     };
     let mut response = Response::new(body);
     *response.status_mut() = answer.status.try_into()?;
     *response.headers_mut() = answer.headers;
     Ok(response)
+}
+
+/// A body that pauses in the middle until a gate is open.
+fn two_parts(first: Bytes, gate: Gate, rest: Bytes) -> BoxBody<Bytes, Infallible> {
+    let (mut sender, body) = Channel::new(1);
+    tokio::spawn(async move {
+        // An error: whoever reads it has gone.
+        sender.send_data(first).await?;
+        gate.pass().await;
+        sender.send_data(rest).await
+    });
+    body.boxed()
 }

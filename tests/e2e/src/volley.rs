@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -16,6 +15,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::ask::Ask;
+use crate::payload::Payload;
 use crate::reply::NoAnswer;
 
 /// One request of a volley.
@@ -46,7 +46,7 @@ pub struct Volley {
     pub took: Duration,
 }
 
-type Message = Request<Full<Bytes>>;
+type Message = Request<Payload>;
 
 /// The requests not sent yet, and what became of the others.
 struct Magazine {
@@ -155,8 +155,8 @@ struct Lane {
 }
 
 enum Gun {
-    One(http1::SendRequest<Full<Bytes>>),
-    Two(http2::SendRequest<Full<Bytes>>),
+    One(http1::SendRequest<Payload>),
+    Two(http2::SendRequest<Payload>),
 }
 
 impl Lane {

@@ -7,12 +7,11 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
-use tollgate_e2e::{Answer, Gateway, Redis, Setup, Webdis, eventually};
+use tollgate_e2e::{Answer, Gateway, Redis, Setup, Webdis, allow_many_files, eventually};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -23,16 +22,6 @@ store: {kind: redis, upstream: redis-front, timeout: 1s}
 identity: {tenant: {header: x-tenant-id}, key: {header: x-api-key-id}, tier: {header: x-tenant-tier}}
 tiers: {one: {tenant: 10000000/minute, key: 10000000/minute}}
 ";
-
-/// 2,000 connections need more open files than many systems give at first; Envoy inherits it.
-fn allow_many_files() {
-    let mut limit = getrlimit(Resource::Nofile);
-    let enough = 16_384;
-    if limit.current.is_some_and(|current| current < enough) {
-        limit.current = Some(limit.maximum.map_or(enough, |most| most.min(enough)));
-        setrlimit(Resource::Nofile, limit).unwrap();
-    }
-}
 
 async fn gateway() -> Result<(Redis, Webdis, Gateway), Box<dyn std::error::Error>> {
     allow_many_files();
