@@ -11,6 +11,7 @@ use std::rc::Rc;
 use tollgate_config::{Millis, Mode, RouteId};
 
 use self::counts::{counts, note, toll_counts};
+use crate::body::Body;
 use crate::held::{End, Grantor, Held};
 use crate::hold::{Fence, Keep};
 use crate::limit::penalty::Lockout;
@@ -24,12 +25,18 @@ use crate::store::{Ask, Toll};
 use crate::verdict::{Boxed, Verdict};
 
 /// What happens to a request.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "made and consumed once, never stored"
+)]
 pub enum Event<'a> {
     /// Its headers came; and what the request that it continues was let through with, if it does. Facts
     /// tell the body where it is known already: there is none.
     Headers(Request, Facts<'a>, Option<Continued>),
     /// The body came, which was waited for: as a fact.
     Body(Facts<'a>),
+    /// Nothing of the body came in time.
+    NoBody(Facts<'a>),
     /// The store decided; or the degraded limiter, where that was asked.
     Decided(Verdict, Toll, Millis),
     /// The store told which box is in force.
@@ -229,6 +236,19 @@ impl Flow {
                     &facts,
                     nonce,
                 )
+            }
+            (Self::Reading(request), Event::NoBody(facts)) => {
+                let facts = Facts {
+                    body: Some(&Body::NONE),
+                    ..facts
+                };
+                let plan = Plan::of(rules, &request, &facts, nonce);
+                let asking = Asking {
+                    request: *request,
+                    plan,
+                };
+                let (verdict, now) = (Verdict::Unavailable, facts.now);
+                self.settle(rules, &asking, verdict, Grantor::Store, now, nonce)
             }
             (Self::Asking(asking), Event::Decided(verdict, toll, now)) => {
                 let mut effects = toll_counts(&toll);

@@ -80,6 +80,7 @@ impl Life {
     /// Some of the request's body is there, or all of it; `size` bytes, where that is known.
     fn body(self: &Rc<Self>, size: Option<usize>, ends: bool) -> Action {
         let too_large = size.is_some_and(|size| size > LARGEST);
+        self.shared.was_read(self);
         if self.flow.borrow().is_reading() && (ends || too_large) {
             let body = match size {
                 Some(_) if too_large => Body::TooLarge,
@@ -96,6 +97,18 @@ impl Life {
             Action::Pause
         } else {
             Action::Continue
+        }
+    }
+
+    /// Nothing of the body came in time, and it was waited for: this one is in effect.
+    pub(super) fn no_body(self: &Rc<Self>) {
+        #[expect(
+            clippy::redundant_closure,
+            reason = "the variant alone is of one lifetime"
+        )]
+        let action = self.with_facts(None, |facts| Event::NoBody(facts));
+        if action == Action::Continue {
+            log_failure(host::resume());
         }
     }
 
@@ -153,6 +166,7 @@ impl Life {
                     Effect::Strip(name) => host::remove_request_header(&name),
                     Effect::AwaitBody => {
                         action = Some(Action::Pause);
+                        shared.read(self, now);
                         Ok(())
                     }
                     Effect::Ask(question) => {
@@ -256,6 +270,7 @@ impl Context for Stream {
         if let Some(remote) = &shared.remote {
             remote.left(&self.life);
         }
+        shared.was_read(&self.life);
         if shared.let_go(&self.life) {
             let now = host::now();
             self.life.play(Event::Done(now), now);

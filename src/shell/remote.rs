@@ -21,7 +21,7 @@ use crate::store::front::{Raw, StoreFault};
 use crate::store::script::Item;
 
 /// Streams served in one callback: each answer nests on the host's stack.
-const SERVED: usize = 16;
+pub(super) const SERVED: usize = 16;
 
 /// Set to `off` in the environment of the virtual machine, every stream makes its own calls.
 const COALESCE: &str = "TOLLGATE_COALESCE";

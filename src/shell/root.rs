@@ -12,7 +12,7 @@ use tollgate_config::{Config, Millis, StoreKind};
 use super::gauges::Gauges;
 use super::host::{self, SharedMemory};
 use super::http::{Life, Stream};
-use super::remote::{Put, Remote};
+use super::remote::{Put, Remote, SERVED};
 use crate::desk::Answer;
 use crate::flow::{Event, Question, Told};
 use crate::held::{End, Grantor};
@@ -30,6 +30,9 @@ const LOGGED: usize = 1000;
 
 /// How often the root is called.
 const TICK: Millis = Millis(250);
+
+/// A body that has not begun by then is not waited for.
+const BODY_BEGINS_WITHIN: Millis = Millis(5000);
 
 /// What the local store is to be told at most, when it is contended.
 const MOST_UNTOLD: usize = 4096;
@@ -50,8 +53,11 @@ pub(super) struct Shared {
     passes: RefCell<Passes>,
     /// Requests that were let through and hold something, by their streams.
     holders: RefCell<HashMap<u32, Rc<Life>>>,
+    /// Requests whose body is waited for and has not begun, by their streams, and since when.
+    readers: RefCell<HashMap<u32, (Rc<Life>, Millis)>>,
     /// What the local store was too contended to be told.
     untold: RefCell<VecDeque<Told>>,
+    root: u32,
 }
 
 impl Shared {
@@ -71,7 +77,9 @@ impl Shared {
             random: RefCell::new(Rng::with_seed(host::random())),
             passes: RefCell::default(),
             holders: RefCell::default(),
+            readers: RefCell::default(),
             untold: RefCell::default(),
+            root,
         }
     }
 
@@ -129,6 +137,53 @@ impl Shared {
         self.holders.borrow_mut().insert(life.id, Rc::clone(life));
     }
 
+    /// The body of a request is waited for.
+    pub(super) fn read(&self, life: &Rc<Life>, now: Millis) {
+        let mut readers = self.readers.borrow_mut();
+        readers.insert(life.id, (Rc::clone(life), now));
+    }
+
+    /// Some of a body has come, or its stream is over.
+    pub(super) fn was_read(&self, life: &Life) {
+        let mut readers = self.readers.borrow_mut();
+        if !readers.is_empty() {
+            readers.remove(&life.id);
+        }
+    }
+
+    /// Ends the wait for bodies that do not come: a host may keep them back.
+    fn give_up_bodies(&self, now: Millis) {
+        let late = |(_, (_, since)): &(&u32, &(Rc<Life>, Millis))| {
+            now.since(*since) >= BODY_BEGINS_WITHIN || *since > now
+        };
+        let readers = self.readers.borrow();
+        let late: Vec<Rc<Life>> = readers
+            .iter()
+            .filter(late)
+            .take(SERVED)
+            .map(|(_, (life, _))| Rc::clone(life))
+            .collect();
+        drop(readers);
+        if late.is_empty() {
+            return;
+        }
+        log::error!(
+            "{} requests were answered unread: nothing of their bodies came within {} ms. A route with a lock by json \
+             needs allow_on_headers_stop_iteration: true in the filter's configuration in Envoy",
+            late.len(),
+            BODY_BEGINS_WITHIN.0
+        );
+        for life in late {
+            self.was_read(&life);
+            if host::be(life.id).is_ok() {
+                life.no_body();
+            }
+        }
+        if host::be(self.root).is_err() {
+            log::error!("the proxy lost the filter's root");
+        }
+    }
+
     /// A stream is over: whether its request holds something.
     pub(super) fn let_go(&self, life: &Life) -> bool {
         let mut holders = self.holders.borrow_mut();
@@ -174,6 +229,7 @@ impl Shared {
     /// Time went by.
     fn tick(&self, now: Millis) {
         self.end_parked(now);
+        self.give_up_bodies(now);
         let untold = self.untold.take();
         for told in untold {
             self.tell_local(told, now);

@@ -11,6 +11,7 @@ use crate::held::{End, Grantor};
 use crate::hold::{Fence, HELD_FOR, Keep};
 use crate::passes::Continued;
 use crate::plan::Facts;
+use crate::reply::Form;
 use crate::request::Request;
 use crate::rules::Rules;
 use crate::testing::request;
@@ -231,6 +232,31 @@ fn the_body_is_waited_for_where_it_names_the_resource() {
     let effects = on(&mut flow, &rules, allowed());
     assert!(matches!(effects.last(), Some(Effect::Resume(_))));
     assert!(!flow.is_waiting());
+}
+
+#[test]
+fn a_body_that_never_comes_is_not_waited_for() {
+    for (mode, expected) in [("enforce", Some(503)), ("shadow", None)] {
+        let rules = rules(mode, "none");
+        let mut flow = Flow::default();
+        arrive(&mut flow, &rules, request("POST", "/json", &JOB), None);
+        let facts = Facts {
+            now: after(5),
+            properties: &|_| Some(b"growth".to_vec()),
+            source: &Vec::new,
+            body: None,
+        };
+        let effects = on(&mut flow, &rules, Event::NoBody(facts));
+        let status = effects.iter().find_map(|effect| match effect {
+            Effect::Reply(reply) => match reply.form {
+                Form::Http { status, .. } => Some(status),
+                Form::Grpc { .. } => None,
+            },
+            _ => None,
+        });
+        assert_eq!(status, expected);
+        assert!(!flow.is_waiting() && !flow.holds());
+    }
 }
 
 #[test]

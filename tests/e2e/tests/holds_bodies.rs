@@ -250,3 +250,33 @@ async fn redis_has_no_lock(redis: &Redis) -> bool {
         .iter()
         .all(|key| !key.name.starts_with("lk:"))
 }
+
+/// Envoy keeps a body back from a filter that stops at the headers, unless it is told otherwise.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_envoy_keeps_back_is_not_waited_for() -> Outcome {
+    let shadow = "\n- {name: watched, match: {path: /watched}, mode: shadow, lock: {by: {json: /id}}, \
+                  on_store_failure: closed}\n";
+    let config = format!("{}{shadow}", RULES.trim_end());
+    let gateway = Gateway::start(Setup::new(config.as_str())).await?;
+    gateway.upstream().always(Answer::ok());
+    // More than one turn can serve.
+    let ask = |path: &str| {
+        let ask = gateway.request(Method::POST, path);
+        let ask = ask.identity("acme", "key", "one");
+        ask.body(r#"{"ledger": {"id": "ledger-7"}}"#).send()
+    };
+    let refused: Vec<_> = (0..40).map(|_| tokio::spawn(ask("/json"))).collect();
+    let watched = tokio::spawn(ask("/watched"));
+    for reply in refused {
+        let reply = reply.await?;
+        assert_eq!(reply.status, 503, "{reply:?}");
+        assert_eq!(kind(&reply), "rate-limiter-unavailable");
+    }
+    assert_eq!(watched.await?.status, 200);
+    let received = gateway.upstream().requests();
+    assert_eq!(received.len(), 1);
+    assert_eq!(received[0].body, r#"{"ledger": {"id": "ledger-7"}}"#);
+    assert!(gateway.logs().contains("allow_on_headers_stop_iteration"));
+    assert!(gateway.traps().is_empty(), "{:?}", gateway.traps());
+    Ok(())
+}

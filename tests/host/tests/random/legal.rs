@@ -18,32 +18,101 @@ pub(crate) struct Answer<'a> {
     pub(crate) grpc: bool,
 }
 
-/// A kind of refusal: last part of its type, status, gRPC status, `X-Penalty-Box-Status`, verdict.
-type Kind = (
-    &'static str,
-    u16,
-    &'static str,
-    Option<&'static str>,
-    &'static str,
-);
+/// A kind of refusal.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    /// The last part of its type.
+    name: &'static str,
+    status: u16,
+    grpc: &'static str,
+    /// `X-Penalty-Box-Status`.
+    box_status: Option<&'static str>,
+    verdict: &'static str,
+    /// It tells when to come back.
+    waits: bool,
+    /// It tells where the client stands.
+    limits: bool,
+    /// It names policies of a tier.
+    violates: bool,
+}
 
-const KINDS: [Kind; 4] = [
-    (
-        "rate-limit-exceeded",
-        429,
-        "8",
-        Some("Warning"),
-        "throttled",
-    ),
-    (
-        "penalty-box-active",
-        429,
-        "8",
-        Some("Active-Lockout"),
-        "boxed",
-    ),
-    ("idempotency-key-required", 400, "9", None, "idempotency"),
-    ("invalid-request", 400, "9", None, "invalid"),
+const THROTTLED: Kind = Kind {
+    name: "rate-limit-exceeded",
+    status: 429,
+    grpc: "8",
+    box_status: Some("Warning"),
+    verdict: "throttled",
+    waits: true,
+    limits: true,
+    violates: true,
+};
+
+/// A store that is too busy to decide knows no limits.
+const BUSY: Kind = Kind {
+    limits: false,
+    violates: false,
+    ..THROTTLED
+};
+
+const LEASE: Kind = Kind {
+    name: "concurrency-limit-exceeded",
+    box_status: None,
+    verdict: "lease",
+    ..THROTTLED
+};
+
+const LOCK: Kind = Kind {
+    name: "resource-locked",
+    status: 409,
+    grpc: "10",
+    verdict: "lock",
+    violates: false,
+    ..LEASE
+};
+
+const INVALID: Kind = Kind {
+    name: "invalid-request",
+    status: 400,
+    grpc: "9",
+    box_status: None,
+    verdict: "invalid",
+    waits: false,
+    limits: false,
+    violates: false,
+};
+
+const KINDS: [Kind; 10] = [
+    THROTTLED,
+    BUSY,
+    Kind {
+        name: "penalty-box-active",
+        box_status: Some("Active-Lockout"),
+        verdict: "boxed",
+        ..BUSY
+    },
+    LEASE,
+    Kind {
+        name: "quota-exceeded",
+        verdict: "quota",
+        ..LEASE
+    },
+    LOCK,
+    Kind {
+        name: "idempotency-key-in-use",
+        verdict: "idempotency",
+        limits: false,
+        ..LOCK
+    },
+    Kind {
+        name: "idempotency-key-required",
+        verdict: "idempotency",
+        ..INVALID
+    },
+    INVALID,
+    Kind {
+        status: 413,
+        ..INVALID
+    },
 ];
 
 type Checked<T> = Result<T, String>;
@@ -64,28 +133,28 @@ impl<'a> Answer<'a> {
             "it may be cached".into()
         })?;
         let boxed = self.one("x-penalty-box-status")?;
-        let fits = |kind: &&Kind| kind.3 == boxed;
-        let kinds: Vec<Kind> = kinds.iter().filter(fits).copied().collect();
-        let (waits, limited) = match kinds.first() {
-            None => return Err(format!("X-Penalty-Box-Status is {boxed:?}")),
-            Some(kind) => (kind.3.is_some(), kind.4 == "throttled"),
-        };
         let retry = self.one("retry-after")?;
-        ensure(retry.is_some() == waits, || {
-            format!("Retry-After is {retry:?}")
-        })?;
-        // A store that is too busy to decide knows no limits, and asks for one second.
+        // Without a dialect nothing tells where the client stands.
         let knows = self.has_limits()?;
-        let busy = limited && retry == Some("1") && !knows;
-        if limited && !busy {
+        let tells = |kind: &Kind| kind.limits && !self.limit_names().is_empty();
+        let soon = |kind: &Kind| kind.limits || kind.verdict != "throttled" || retry == Some("1");
+        let fits = |kind: &&Kind| {
+            kind.box_status == boxed
+                && soon(kind)
+                && kind.waits == retry.is_some()
+                && tells(kind) == knows
+        };
+        let kinds: Vec<Kind> = kinds.iter().filter(fits).copied().collect();
+        ensure(!kinds.is_empty(), || {
+            format!("X-Penalty-Box-Status is {boxed:?}, Retry-After {retry:?}, limits: {knows}")
+        })?;
+        if knows {
             self.check_limits()?;
-        } else {
-            ensure(!knows, || "limits without a bucket".into())?;
         }
         if !self.grpc && !self.head {
-            self.check_document(&kinds, retry, busy)?;
+            self.check_document(&kinds, retry)?;
         }
-        Ok(kinds.iter().map(|kind| kind.4).collect())
+        Ok(kinds.iter().map(|kind| kind.verdict).collect())
     }
 
     /// Checks the upstream's answer that went by; `limited` says whether the request met a bucket.
@@ -208,7 +277,7 @@ impl<'a> Answer<'a> {
 
     fn check_grpc(&self) -> Checked<Vec<Kind>> {
         let code = self.one("grpc-status")?.unwrap_or_default();
-        let fits = |kind: &&Kind| kind.2 == code;
+        let fits = |kind: &&Kind| kind.grpc == code;
         let kinds: Vec<Kind> = KINDS.iter().filter(fits).copied().collect();
         let good = self.status == 200 && !kinds.is_empty() && self.body.is_empty();
         ensure(good, || {
@@ -227,7 +296,7 @@ impl<'a> Answer<'a> {
         ensure(kind == Some("application/problem+json"), || {
             format!("content-type {kind:?}")
         })?;
-        let fits = |kind: &&Kind| kind.1 == self.status;
+        let fits = |kind: &&Kind| kind.status == self.status;
         let kinds: Vec<Kind> = KINDS.iter().filter(fits).copied().collect();
         ensure(!kinds.is_empty(), || format!("status {}", self.status))?;
         let good = self.head == self.body.is_empty();
@@ -237,7 +306,7 @@ impl<'a> Answer<'a> {
         Ok(kinds)
     }
 
-    fn check_document(&self, kinds: &[Kind], retry: Option<&str>, busy: bool) -> Checked<()> {
+    fn check_document(&self, kinds: &[Kind], retry: Option<&str>) -> Checked<()> {
         let body: Json = serde_json::from_slice(self.body).map_err(|error| error.to_string())?;
         let fail = |what: &str| Err(format!("{what}: {body}"));
         for name in ["type", "title", "detail", "instance", "request_id"] {
@@ -250,9 +319,10 @@ impl<'a> Answer<'a> {
         let name = body["type"]
             .as_str()
             .and_then(|t| t.strip_prefix(self.type_base));
-        let Some(kind) = kinds.iter().find(|kind| name == Some(kind.0)) else {
+        let kinds: Vec<&Kind> = kinds.iter().filter(|k| name == Some(k.name)).collect();
+        if kinds.is_empty() {
             return fail("the type does not fit");
-        };
+        }
         if body["status"] != self.status {
             return fail("status");
         }
@@ -273,14 +343,14 @@ impl<'a> Answer<'a> {
             return fail("recommended_backoff");
         }
         let violated = body["violated-policies"].as_array().map_or(0, Vec::len);
-        if (violated > 0) != (kind.4 == "throttled") && !(violated == 0 && busy) {
+        if !kinds.iter().any(|kind| kind.violates == (violated > 0)) {
             return fail("violated-policies");
         }
         let level = body["penalty_level"].as_u64();
         let ends = body["lockout_ends_at"]
             .as_str()
             .is_some_and(|at| at.ends_with('Z'));
-        let boxed = kind.4 == "boxed";
+        let boxed = kinds.iter().any(|kind| kind.verdict == "boxed");
         if level.is_some_and(|level| (1..=3).contains(&level)) != boxed || ends != boxed {
             return fail("penalty_level, lockout_ends_at");
         }
