@@ -149,7 +149,7 @@ EOT
 EOT
     [ -z "$redis_pid" ] || cat <<EOT
 
-  # without Redis: POST /v1/ledgers/reconcile answers 503, anything else is held to a quarter of its limit
+  # without Redis: reconcile, close and audit-export answer 503, anything else is held to a quarter of its limit
   # (RateLimit-Limit: 375); two seconds after it is back, so is everything
   kill -STOP $redis_pid
   kill -CONT $redis_pid

@@ -45,7 +45,7 @@ pub(super) fn document(asker: &Asker<'_>, taken: &Taken, retry: RetryAfter) -> D
              with the same key, or use another key for another operation; retry in {wait}."
         )),
         Obstacle::Lock => Document::of(format!(
-            "Another request holds the lock on this resource: route '{route}' takes one at a time for each. \
+            "Another request of yours holds the lock on this resource, and route '{route}' waits for no one. \
              {price}, 1 when refused. Wait for the other one to end; retry in {wait}."
         )),
         Obstacle::Lease => {

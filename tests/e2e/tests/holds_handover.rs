@@ -1,7 +1,7 @@
 //! How long a lease and a lock are held: as long as the stream lives, longer where the upstream has taken them over, and
 //! no longer than that.
 
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use http::Method;
@@ -99,17 +99,30 @@ async fn release(redis: &Redis, lease: &str) -> String {
     let mut user = vec!["ACL", "SETUSER", "jobs"];
     user.extend(rights.iter().map(String::as_str));
     let () = redis.ask(&user).await.unwrap();
-    let script = repository().join("examples/release-hold/release.sh");
-    let output = Command::new(script)
-        .arg(lease)
-        .env(
-            "REDIS_URL",
-            format!("redis://jobs:jobs-password@{}", redis.address()),
-        )
-        .output()
-        .unwrap();
+    let output = run_release(redis, "jobs:jobs-password", lease);
     assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn run_release(redis: &Redis, user: &str, lease: &str) -> Output {
+    let script = repository().join("examples/release-hold/release.sh");
+    let url = format!("redis://{user}@{}", redis.address());
+    let mut command = Command::new(script);
+    command.arg(lease).env("REDIS_URL", url).output().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_that_redis_refuses_fails() -> Outcome {
+    let redis = Redis::start().await;
+    let user = ["ACL", "SETUSER", "nobody", "on", ">password", "+ping"];
+    let () = redis.ask(&user).await?;
+    let lease = "cc:{t:acme}:job 00000000000000ff";
+    let refused = run_release(&redis, "nobody:password", lease);
+    assert!(!refused.status.success(), "{refused:?}");
+    let nothing_held = run_release(&redis, "nobody:password", "");
+    assert_eq!(nothing_held.stdout, b"0\n", "{nothing_held:?}");
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
