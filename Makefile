@@ -12,7 +12,7 @@ SHELL := /bin/bash
 export PORT ADMIN_PORT API_PORT REDIS_PORT WEBDIS_PORT REDIS WEBDIS_URL QUICK ROUNDS KEYS RATE REPORT
 
 help: ## list the commands
-	@echo "Tollgate: cost-weighted quotas and a penalty box for Envoy"
+	@echo "Tollgate: cost-weighted rate limits, leases, locks, quotas and a penalty box for Envoy"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
