@@ -2,12 +2,12 @@
 //! `hold_on`, `on_abort`, and the `quota` that they take from.
 
 use super::{
-    kinds::{KIND, Kinds, Known},
+    kinds::{KIND, Kinds, Known, example},
     lock_by,
 };
 use crate::{
     path::pattern::Pattern,
-    reader::{At, Fields, Reader},
+    reader::{At, Fields, Reader, Value},
     route::{Lease, Lock, OnAbort},
     units::Millis,
 };
@@ -21,6 +21,14 @@ pub(super) struct Held {
     pub(super) lock: Option<Lock>,
     pub(super) hold_on: Vec<u16>,
     pub(super) quota: Option<String>,
+}
+
+/// What a route says of its lease and its lock alike.
+#[derive(Clone, Copy)]
+struct OfBoth {
+    on_abort: Option<OnAbort>,
+    /// Some response hands them over to the upstream.
+    are_handed_over: bool,
 }
 
 /// The fields of a route that only the store can see to: a route with one of them is closed while it fails.
@@ -37,8 +45,13 @@ pub(super) fn read(
     pattern: Option<&Pattern>,
     kinds: &Kinds,
 ) -> Option<Held> {
-    let ahead = reader.ahead(|reader| on_abort(reader, fields, None));
-    let of_both = ahead.flatten();
+    let on_abort_ahead = reader.ahead(|reader| on_abort(reader, fields, None));
+    let hold_on_ahead =
+        reader.ahead(|reader| fields.optional(reader, "hold_on", Vec::new(), hold_on));
+    let of_both = OfBoth {
+        on_abort: on_abort_ahead.flatten(),
+        are_handed_over: hold_on_ahead.is_some_and(|statuses| !statuses.is_empty()),
+    };
     let lease = fields.optional(reader, "lease", None, |reader, at| {
         lease(reader, at, &kinds.leases, of_both).map(Some)
     });
@@ -70,20 +83,24 @@ pub(super) fn read(
     })
 }
 
-fn lease(
-    reader: &mut Reader<'_>,
-    at: &At<'_>,
-    kinds: &Known,
-    of_both: Option<OnAbort>,
-) -> Option<Lease> {
+fn lease(reader: &mut Reader<'_>, at: &At<'_>, kinds: &Known, of_both: OfBoth) -> Option<Lease> {
+    let value = reader.value(at)?;
+    if let Value::Text(text) = &value
+        && let Some(kind) = example(&text.value)
+    {
+        let expected = format!("an object of kind, ttl, on_abort, such as {{kind: {kind}}}");
+        return reader.mismatch(at, &value, &expected);
+    }
     let fields = reader.fields(at, &["kind", "ttl", "on_abort"])?;
     let kind = fields.required(reader, "kind", KIND, |reader, at| kinds.read(reader, at));
     let ttl = fields.optional(reader, "ttl", TTL, ttl);
-    let on_abort = on_abort(reader, &fields, of_both);
+    let on_abort = on_abort(reader, &fields, of_both.on_abort)?;
+    let on_abort = on_abort.unwrap_or(OnAbort::Release);
+    warn_of_idle_ttl(reader, &fields, "lease", of_both, on_abort);
     Some(Lease {
         kind: kind?,
         ttl: ttl?,
-        on_abort: on_abort?.unwrap_or(OnAbort::Release),
+        on_abort,
     })
 }
 
@@ -91,19 +108,41 @@ fn lock(
     reader: &mut Reader<'_>,
     at: &At<'_>,
     pattern: Option<&Pattern>,
-    of_both: Option<OnAbort>,
+    of_both: OfBoth,
 ) -> Option<Lock> {
     let fields = reader.fields(at, &["by", "ttl", "on_abort"])?;
     let by = fields.required(reader, "by", lock_by::EXPECTED, |reader, at| {
         lock_by::read(reader, at, pattern)
     });
     let ttl = fields.optional(reader, "ttl", TTL, ttl);
-    let on_abort = on_abort(reader, &fields, of_both);
+    let on_abort = on_abort(reader, &fields, of_both.on_abort)?;
+    let on_abort = on_abort.unwrap_or(OnAbort::Hold);
+    warn_of_idle_ttl(reader, &fields, "lock", of_both, on_abort);
     Some(Lock {
         by: by?,
         ttl: ttl?,
-        on_abort: on_abort?.unwrap_or(OnAbort::Hold),
+        on_abort,
     })
+}
+
+/// A `ttl` counts from the end of the request, and only for what outlives it.
+fn warn_of_idle_ttl(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    held: &str,
+    of_both: OfBoth,
+    on_abort: OnAbort,
+) {
+    if let Some(at) = fields.get("ttl")
+        && !of_both.are_handed_over
+        && on_abort == OnAbort::Release
+    {
+        let message = format!(
+            "found ttl with neither hold_on nor on_abort: hold: the {held} always ends with its \
+             request, so it never lasts for ttl"
+        );
+        reader.warn(&at.path, message);
+    }
 }
 
 fn ttl(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Millis> {
@@ -125,8 +164,8 @@ fn on_abort(
 fn hold_on(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Vec<u16>> {
     let mut statuses: Vec<u16> = Vec::new();
     reader.list(at, "a list of statuses such as [202]", |reader, at| {
-        let status = reader.whole(at, "a status as a whole number", 200, 599)?;
-        let status = u16::try_from(status).ok()?;
+        const STATUS: &str = "a status such as 202: a whole number from 200 to 599";
+        let status = reader.whole_between(at, (200, 599), STATUS)?;
         if statuses.contains(&status) {
             let message = format!("found {status} again, expected each status once");
             reader.error(&at.path, message);

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use crate::{
     quote::{is_name, quoted},
     reader::{At, Fields, Path, Reader, Value, one_of},
+    tree::Node,
 };
 
 /// What a kind must be: it stands in keys and labels metrics.
@@ -14,6 +15,11 @@ pub(super) const KIND: &str = "a kind of 1 to 24 of A-Z a-z 0-9 _ -";
 /// Whether the text fits [`KIND`].
 pub(super) fn is_kind(text: &str) -> bool {
     text.len() <= 24 && is_name(text)
+}
+
+/// The text, if it is a kind that a message can show as it would be written: digits need quotes.
+pub(super) fn example(text: &str) -> Option<&str> {
+    (is_kind(text) && text.starts_with(|c: char| c.is_ascii_alphabetic())).then_some(text)
 }
 
 /// The kinds of all tiers.
@@ -84,7 +90,12 @@ impl Known {
         let value = reader.value(at)?;
         let kind = match &value {
             Value::Text(text) if is_kind(&text.value) => text.value.as_ref(),
-            _ => return reader.mismatch(at, &value, KIND),
+            Value::Text(_) => return reader.mismatch(at, &value, KIND),
+            other => {
+                let kind = kind_inside(other).unwrap_or("bulk");
+                let expected = format!("{KIND} as text, such as {kind}");
+                return reader.mismatch(at, &value, &expected);
+            }
         };
         if !self.is_partial && !self.tiers.iter().any(|(_, kinds)| has(kinds, kind)) {
             return reader.mismatch(at, &value, &self.expected(kind));
@@ -129,6 +140,18 @@ impl Known {
             named.join(", ")
         );
         reader.warn(path, message);
+    }
+}
+
+/// The kind in an object such as `{kind: bulk}`, where the kind alone is asked for.
+fn kind_inside<'t>(value: &Value<'t>) -> Option<&'t str> {
+    let Value::Map(pairs) = value else {
+        return None;
+    };
+    let (_, node) = pairs.iter().find(|(name, _)| name == "kind")?;
+    match node {
+        Node::Text(written) => example(written),
+        _ => None,
     }
 }
 

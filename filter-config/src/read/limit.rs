@@ -77,7 +77,7 @@ fn object(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Limit> {
 }
 
 /// `60/minute`, its points not yet checked.
-fn short(text: &str) -> Option<Limit> {
+pub(super) fn short(text: &str) -> Option<Limit> {
     let (points, unit) = text.split_once('/')?;
     let per = match unit {
         "second" => 1,

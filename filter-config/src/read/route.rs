@@ -123,19 +123,19 @@ fn on_store_failure(
     match fields.get(NAME) {
         None if needs_store.is_empty() => Some(OnStoreFailure::default()),
         None => fields.required(reader, NAME, &expected(), |_, _| None),
+        Some(at) if needs_store.is_empty() => reader.choice(
+            &at,
+            &[
+                ("degraded", OnStoreFailure::Degraded),
+                ("closed", OnStoreFailure::Closed),
+            ],
+        ),
         Some(at) => {
-            let choice = reader.choice(
-                &at,
-                &[
-                    ("degraded", OnStoreFailure::Degraded),
-                    ("closed", OnStoreFailure::Closed),
-                ],
-            )?;
-            if choice == OnStoreFailure::Degraded && !needs_store.is_empty() {
-                let value = reader.value(&at)?;
-                return reader.mismatch(&at, &value, &expected());
+            let value = reader.value(&at)?;
+            match &value {
+                Value::Text(text) if text.value == "closed" => Some(OnStoreFailure::Closed),
+                _ => reader.mismatch(&at, &value, &expected()),
             }
-            Some(choice)
         }
     }
 }

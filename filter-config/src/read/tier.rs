@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     quote::is_name,
-    reader::{At, Fields, NAME, Reader},
+    reader::{At, Fields, NAME, Reader, Value},
     tier::{Quota, Slots, Tier, TierId},
     units::Millis,
 };
@@ -154,6 +154,13 @@ fn slots(reader: &mut Reader<'_>, at: &At<'_>, most: &Most) -> Option<Slots> {
 
 fn quota(reader: &mut Reader<'_>, at: &At<'_>, most: &Most) -> Option<Quota> {
     const REQUESTS: &str = "a whole number of requests";
+    let value = reader.value(at)?;
+    if !matches!(value, Value::Map(_)) {
+        let example = as_quota(&value, most);
+        let example = example.as_deref().unwrap_or("{requests: 10, per: 1h}");
+        let expected = format!("an object of requests, per, such as {example}");
+        return reader.mismatch(at, &value, &expected);
+    }
     let fields = reader.fields(at, &["requests", "per"])?;
     let requests = fields.required(reader, "requests", REQUESTS, |reader, at| {
         let requests = reader.whole_up_to(at, REQUESTS, 1, most.requests)?;
@@ -167,4 +174,14 @@ fn quota(reader: &mut Reader<'_>, at: &At<'_>, most: &Most) -> Option<Quota> {
         requests: requests?,
         per: per?,
     })
+}
+
+/// How a rate such as `3/minute` is written as a quota, if the store can keep that.
+fn as_quota(value: &Value<'_>, most: &Most) -> Option<String> {
+    let Value::Text(text) = value else {
+        return None;
+    };
+    let rate = limit::short(&text.value)?;
+    let fits = (1..=most.requests.0).contains(&rate.points.0);
+    fits.then(|| format!("{{requests: {}, per: {}s}}", rate.points.0, rate.per.0))
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    Config,
+    Config, StoreKind,
     reader::{Fields, Reader},
 };
 
 pub(super) fn warn(reader: &mut Reader<'_>, fields: &Fields<'_>, config: &Config) {
     everyone_is_anonymous(reader, fields, config);
+    hand_overs_that_nobody_ends(reader, fields, config);
     kinds_that_limit_nothing(reader, fields, config);
 }
 
@@ -42,6 +43,21 @@ fn everyone_is_anonymous(reader: &mut Reader<'_>, fields: &Fields<'_>, config: &
         return;
     };
     reader.warn(&path, format!("{why}: every request is anonymous"));
+}
+
+/// Who has the work releases with a command to Redis.
+fn hand_overs_that_nobody_ends(reader: &mut Reader<'_>, fields: &Fields<'_>, config: &Config) {
+    if config.store.kind != StoreKind::Local {
+        return;
+    }
+    for (index, route) in config.routes.iter().enumerate() {
+        if !route.hold_on.is_empty() {
+            let path = fields.path.field("routes").index(index).field("hold_on");
+            let message = "found hold_on with the local store: nobody can release what is handed \
+                           over, so it always lasts for ttl";
+            reader.warn(&path, message.to_owned());
+        }
+    }
 }
 
 /// Kinds of tiers that no route asks for.

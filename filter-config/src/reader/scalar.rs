@@ -31,6 +31,20 @@ impl Reader<'_> {
         }
     }
 
+    /// A whole number from `least` to `most`, which `expected` names both.
+    pub(crate) fn whole_between(
+        &mut self,
+        at: &At<'_>,
+        (least, most): (u16, u16),
+        expected: &str,
+    ) -> Option<u16> {
+        let value = self.value(at)?;
+        match whole(&value) {
+            Some(n) if (f64::from(least)..=f64::from(most)).contains(&n) => Some(n as u16),
+            _ => self.mismatch(at, &value, expected),
+        }
+    }
+
     /// A number of at least a millionth and at most 1, rounded to millionths. Envoy's reader of
     /// YAML knows no fractions: it hands over `0.25` as the string "0.25".
     pub(crate) fn share(&mut self, at: &At<'_>) -> Option<Share> {
