@@ -16,7 +16,7 @@ use crate::held::{End, Grantor, Held};
 use crate::hold::{Fence, Keep};
 use crate::limit::penalty::Lockout;
 use crate::metrics::Counter;
-use crate::passes::{Continued, Pass};
+use crate::passes::{Parked, Pass};
 use crate::plan::{Check, Facts, Plan};
 use crate::reply::{Asker, Field, Reply, fields, refusal};
 use crate::request::Request;
@@ -32,7 +32,7 @@ use crate::verdict::{Boxed, Verdict};
 pub enum Event<'a> {
     /// Its headers came; and what the request that it continues was let through with, if it does. Facts
     /// tell the body where it is known already: there is none.
-    Headers(Request, Facts<'a>, Option<Continued>),
+    Headers(Request, Facts<'a>, Option<Parked>),
     /// The body came, which was waited for: as a fact.
     Body(Facts<'a>),
     /// Nothing of the body came in time.
@@ -50,8 +50,8 @@ pub enum Event<'a> {
     ResponseEnd,
     /// Time went by.
     Tick(Millis),
-    /// The stream is over.
-    Done(Millis),
+    /// The stream is over; whether it was the upstream that broke off, where it had begun to respond.
+    Done(Broke, Millis),
 }
 
 /// What the store is asked.
@@ -87,14 +87,23 @@ pub enum Effect {
     /// Tell whoever granted it for how long what was granted is held on.
     Tell(Told),
     /// The stream is over, but its request may be continued by another one at once. If it is not, what it holds
-    /// is to be [ended](Held::end) as aborted. With the request's id.
-    Park(Vec<u8>, Box<Held>),
-    /// Let the request go on, and keep its pass until the response comes.
+    /// is to be [ended](Held::end) as aborted.
+    Park(Parked),
+    /// Let the request go on.
     Resume(Rc<Pass>),
     /// Answer the request.
     Reply(Reply),
-    /// Set the headers of this pass in the response, and keep it no longer.
+    /// Set the headers of this pass in the response.
     Respond(Rc<Pass>),
+}
+
+/// Who broke off, where a response is not complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Broke {
+    /// The client, or nobody knows.
+    Client,
+    /// The upstream: it is not at work any more.
+    Upstream,
 }
 
 /// For how long what was granted is held on.
@@ -194,6 +203,22 @@ impl Flow {
         self.held().is_some()
     }
 
+    /// Whether anything becomes of the [end](Event::Done) of the stream.
+    #[must_use]
+    pub fn ends(&self) -> bool {
+        match self {
+            Self::Passed(pass, held) => held.is_some() || !pass.id.is_empty(),
+            Self::Responded(held, _) => held.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether it makes a difference who broke off a response that is not complete.
+    #[must_use]
+    pub const fn asks_who_broke(&self) -> bool {
+        matches!(self, Self::Responded(Some(_), End::Aborted))
+    }
+
     /// Whether the status of the response makes a difference.
     #[must_use]
     pub fn asks_status(&self) -> bool {
@@ -216,7 +241,7 @@ impl Flow {
     /// Takes an event, at a nonce, and says what to do.
     pub fn on(&mut self, rules: &Rules, event: Event<'_>, nonce: u64) -> Vec<Effect> {
         match (std::mem::take(self), event) {
-            (Self::Fresh, Event::Headers(request, _, Some(Continued { pass, held }))) => {
+            (Self::Fresh, Event::Headers(request, _, Some(Parked { pass, held }))) => {
                 let mut effects = strip(&request);
                 effects.push(Effect::Note(pass.note));
                 effects.extend(self.pass(rules, pass, held));
@@ -280,7 +305,7 @@ impl Flow {
                 };
                 effects.extend(held.as_mut().zip(status).and_then(answered));
                 *self = Self::Responded(held, End::Aborted);
-                if !pass.fields.is_empty() || !pass.id.is_empty() {
+                if !pass.fields.is_empty() {
                     effects.push(Effect::Respond(pass));
                 }
                 effects
@@ -294,20 +319,24 @@ impl Flow {
                 *self = passed;
                 effects
             }
-            (Self::Passed(pass, Some(held)), Event::Done(now)) => {
+            // No response came: the client left, or the proxy follows a redirect itself.
+            (Self::Passed(pass, held), Event::Done(..)) if !pass.id.is_empty() => {
                 *self = Self::Over;
-                // No response came: the client left, or the proxy follows a redirect itself.
-                if pass.id.is_empty() {
-                    vec![Effect::Tell(Told::of(&held, held.end(End::Aborted, now)))]
-                } else {
-                    vec![Effect::Park(pass.id.clone(), held)]
-                }
+                vec![Effect::Park(Parked { pass, held })]
             }
-            (Self::Responded(Some(held), end), Event::Done(now)) => {
+            (Self::Passed(_, Some(held)), Event::Done(_, now)) => {
                 *self = Self::Over;
+                vec![Effect::Tell(Told::of(&held, held.end(End::Aborted, now)))]
+            }
+            (Self::Responded(Some(held), end), Event::Done(broke, now)) => {
+                *self = Self::Over;
+                let end = match broke {
+                    Broke::Upstream => End::Complete,
+                    Broke::Client => end,
+                };
                 vec![Effect::Tell(Told::of(&held, held.end(end, now)))]
             }
-            (_, Event::Done(_)) => {
+            (_, Event::Done(..)) => {
                 *self = Self::Over;
                 Vec::new()
             }

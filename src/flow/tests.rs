@@ -8,14 +8,14 @@ use std::rc::Rc;
 use proptest::prelude::*;
 use tollgate_config::{Config, Limit, Millis, Mode, Points, Seconds};
 
-use super::{Effect, Event, Flow, Question};
+use super::{Broke, Effect, Event, Flow, Question};
 use crate::body::Body;
 use crate::hold::Fence;
 use crate::limit::bucket::{Level, Meter};
 use crate::limit::decision::Strictness;
 use crate::limit::penalty::Lockout;
 use crate::metrics::Counter;
-use crate::passes::Continued;
+use crate::passes::Parked;
 use crate::plan::{Facts, TierLabel};
 use crate::reply::{Field, Form};
 use crate::request::{Fields, Request};
@@ -576,7 +576,7 @@ enum Story {
     ResponseHeaders(Option<u16>, u64),
     ResponseEnd,
     Tick(u64),
-    Done(u64),
+    Done(Broke, u64),
 }
 
 fn name() -> impl Strategy<Value = String> {
@@ -772,7 +772,8 @@ fn story() -> impl Strategy<Value = Story> {
         1 => Just(Story::Body(Body::TooLarge)),
         1 => Just(Story::ResponseEnd),
         1 => now.clone().prop_map(Story::Tick),
-        1 => now.clone().prop_map(Story::Done),
+        1 => (prop::sample::select(vec![Broke::Client, Broke::Upstream]), now.clone())
+            .prop_map(|(broke, now)| Story::Done(broke, now)),
     ]
 }
 
@@ -868,16 +869,17 @@ impl Watch {
                 }
                 Effect::Tell(told) => {
                     prop_assert!(held, "told of nothing");
-                    let over = matches!(story, Story::Done(_));
+                    let over = matches!(story, Story::Done(..));
                     let on = matches!(story, Story::Tick(_) | Story::ResponseHeaders(..));
                     prop_assert!(on || over);
                     prop_assert!(!over || told.keep.flight == Millis(0));
                     ended += usize::from(over);
                 }
-                Effect::Park(id, _) => {
-                    prop_assert!(held && matches!(story, Story::Done(_)));
-                    prop_assert!(!id.is_empty() && self.responded == 0);
-                    ended += 1;
+                Effect::Park(parked) => {
+                    prop_assert!(matches!(story, Story::Done(..)));
+                    prop_assert!(!parked.pass.id.is_empty() && self.responded == 0);
+                    prop_assert_eq!(parked.held.is_some(), held);
+                    ended += usize::from(held);
                 }
                 Effect::Resume(_) => {
                     prop_assert!(may_settle);
@@ -930,7 +932,7 @@ impl Watch {
                 }
                 self.came = true;
             }
-            Story::Done(_) => {
+            Story::Done(..) => {
                 let ends = usize::from(self.holds && !self.done);
                 prop_assert_eq!(ended, ends, "what is held is ended once");
                 self.done = true;
@@ -1014,7 +1016,7 @@ proptest! {
                 Story::ResponseHeaders(status, now) => Event::ResponseHeaders(status, Millis(now)),
                 Story::ResponseEnd => Event::ResponseEnd,
                 Story::Tick(now) => Event::Tick(Millis(now)),
-                Story::Done(now) => Event::Done(Millis(now)),
+                Story::Done(broke, now) => Event::Done(broke, Millis(now)),
             };
             let effects = flow.on(&rules, event, nonces);
             watch.see(&effects, &story)?;
@@ -1089,7 +1091,7 @@ fn a_request_that_continues_another_is_neither_asked_nor_counted_again() {
     let event = Event::Headers(
         head,
         facts,
-        Some(Continued {
+        Some(Parked {
             pass: Rc::clone(pass),
             held: None,
         }),

@@ -2,46 +2,35 @@
 
 use std::rc::Rc;
 
-use super::{KEPT, Pass, Passes, continues};
+use super::{Parked, Pass, Passes, continues};
 use crate::testing::request;
 
-fn pass(id: &str) -> Rc<Pass> {
-    Rc::new(Pass {
-        id: id.as_bytes().to_vec(),
-        note: "allowed",
-        ..Pass::default()
-    })
-}
-
-#[test]
-fn a_pass_is_taken_once_and_by_its_own_id() {
-    let mut passes = Passes::default();
-    passes.keep(&pass("one"));
-    assert_eq!(passes.take(b"two"), None);
-    assert_eq!(passes.take(b"one"), Some(pass("one")));
-    assert_eq!(passes.take(b"one"), None);
-}
-
-#[test]
-fn a_request_without_an_id_leaves_no_pass() {
-    let mut passes = Passes::default();
-    passes.keep(&pass(""));
-    assert_eq!(passes.take(b""), None);
-}
-
-#[test]
-fn however_many_are_kept_no_more_are_held() {
-    let mut passes = Passes::default();
-    for id in 0..10_000 {
-        passes.keep(&pass(&id.to_string()));
+fn parked(id: &str) -> Parked {
+    Parked {
+        pass: Rc::new(Pass {
+            id: id.as_bytes().to_vec(),
+            note: "allowed",
+            ..Pass::default()
+        }),
+        held: None,
     }
-    assert_eq!(
-        passes.take(b"9999"),
-        Some(pass("9999")),
-        "the last is there"
-    );
-    let held = passes.kept.iter().flatten().count();
-    assert!(held < KEPT, "{held}");
+}
+
+#[test]
+fn what_is_parked_is_taken_once_and_by_its_own_id() {
+    let mut passes = Passes::default();
+    passes.park(parked("one"));
+    assert_eq!(passes.resume(b"two"), None);
+    assert_eq!(passes.resume(b"one"), Some(parked("one")));
+    assert_eq!(passes.resume(b"one"), None);
+}
+
+#[test]
+fn in_a_later_turn_nothing_is_continued() {
+    let mut passes = Passes::default();
+    passes.park(parked("one"));
+    assert_eq!(passes.take_held().count(), 0, "it holds nothing");
+    assert_eq!(passes.resume(b"one"), None);
 }
 
 #[test]

@@ -74,6 +74,12 @@ pub(super) fn response_status() -> Option<u16> {
     std::str::from_utf8(&status.ok()??).ok()?.parse().ok()
 }
 
+/// Whether the upstream broke off the response of the effective stream, as Envoy's details of the response code say it.
+pub(super) fn upstream_broke() -> bool {
+    let details = property(["response", "code_details"]);
+    details.is_some_and(|details| details.starts_with(b"upstream_reset_after_response_started"))
+}
+
 /// Sets a header of the response, in place of the upstream's.
 pub(super) fn set_response_header((name, value): &Field) -> Result<(), Status> {
     hostcalls::set_map_value_bytes(MapType::HttpResponseHeaders, name, Some(value.as_bytes()))

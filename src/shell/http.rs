@@ -12,7 +12,7 @@ use tollgate_config::{Millis, Mode};
 
 use crate::body::{Body, LARGEST};
 use crate::desk::Answer;
-use crate::flow::{Effect, Event, Flow, Trip};
+use crate::flow::{Broke, Effect, Event, Flow, Trip};
 use crate::metrics::VERDICT_PROPERTY;
 use crate::passes::continues;
 use crate::plan::Facts;
@@ -146,6 +146,23 @@ impl Life {
         }
     }
 
+    /// The stream is over.
+    fn done(self: &Rc<Self>) {
+        let (ends, asks) = {
+            let flow = self.flow.borrow();
+            (flow.ends(), flow.asks_who_broke())
+        };
+        if ends {
+            let broke = match asks && host::upstream_broke() {
+                true => Broke::Upstream,
+                false => Broke::Client,
+            };
+            let now = host::now();
+            self.play(Event::Done(broke, now), now);
+            self.shared.tell();
+        }
+    }
+
     /// Time went by.
     pub(super) fn tick(self: &Rc<Self>, now: Millis) {
         if self.flow.borrow().is_due(now) {
@@ -194,13 +211,12 @@ impl Life {
                         shared.tell_grantor(told, now);
                         Ok(())
                     }
-                    Effect::Park(id, held) => {
-                        shared.passes().park(id, held);
+                    Effect::Park(parked) => {
+                        shared.passes().park(parked);
                         Ok(())
                     }
-                    Effect::Resume(pass) => {
+                    Effect::Resume(_) => {
                         action = Some(Action::Continue);
-                        shared.passes().keep(&pass);
                         Ok(())
                     }
                     Effect::Reply(reply) => {
@@ -208,7 +224,6 @@ impl Life {
                         host::reply(&reply)
                     }
                     Effect::Respond(pass) => {
-                        shared.passes().take(&pass.id);
                         pass.fields.iter().try_for_each(host::set_response_header)
                     }
                 };
@@ -271,11 +286,8 @@ impl Context for Stream {
             remote.left(&self.life);
         }
         shared.was_read(&self.life);
-        if shared.let_go(&self.life) {
-            let now = host::now();
-            self.life.play(Event::Done(now), now);
-            shared.tell();
-        }
+        shared.let_go(&self.life);
+        self.life.done();
         true
     }
 }

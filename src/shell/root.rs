@@ -15,7 +15,7 @@ use super::http::{Life, Stream};
 use super::remote::{Put, Remote, SERVED};
 use crate::desk::Answer;
 use crate::flow::{Event, Question, Told};
-use crate::held::{End, Grantor};
+use crate::held::{End, Grantor, Held};
 use crate::limit::penalty::Lockout;
 use crate::metrics::Counter;
 use crate::passes::Passes;
@@ -88,7 +88,7 @@ impl Shared {
         self.random.borrow_mut().u64(..)
     }
 
-    /// Requests that were let through and have no response yet.
+    /// Requests whose streams ended without a response, in this turn.
     pub(super) fn passes(&self) -> RefMut<'_, Passes> {
         self.passes.borrow_mut()
     }
@@ -184,11 +184,13 @@ impl Shared {
         }
     }
 
-    /// A stream is over: whether its request holds something.
-    pub(super) fn let_go(&self, life: &Life) -> bool {
+    /// A stream is over.
+    pub(super) fn let_go(&self, life: &Life) {
         let mut holders = self.holders.borrow_mut();
         // Most hold nothing; even to look is not free.
-        !holders.is_empty() && holders.remove(&life.id).is_some()
+        if !holders.is_empty() {
+            holders.remove(&life.id);
+        }
     }
 
     /// Tells whoever granted something for how long it is held on.
@@ -219,7 +221,7 @@ impl Shared {
 
     /// Ends what requests hold whose streams are over and that nobody continued.
     pub(super) fn end_parked(&self, now: Millis) {
-        let parked = self.passes().take_parked();
+        let parked: Vec<Held> = self.passes().take_held().collect();
         for held in parked {
             let keep = held.end(End::Aborted, now);
             self.tell_grantor(Told::of(&held, keep), now);

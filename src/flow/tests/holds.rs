@@ -1,15 +1,12 @@
 //! Tests of `flow`: what a request holds is lent to the upstream, held on, and ended once.
 
-use std::rc::Rc;
-
 use tollgate_config::Millis;
 
 use super::{NOW, RESPONSE, decided, on, rules, standings};
 use crate::body::Body;
-use crate::flow::{Effect, Event, Flow, Told};
+use crate::flow::{Broke, Effect, Event, Flow, Told};
 use crate::held::{End, Grantor};
 use crate::hold::{Fence, HELD_FOR, Keep};
-use crate::passes::Continued;
 use crate::plan::Facts;
 use crate::reply::Form;
 use crate::request::Request;
@@ -101,7 +98,7 @@ fn the_upstream_is_lent_lease_and_fence_before_the_request_goes_on() {
 fn whoever_is_refused_in_shadow_mode_holds_nothing() {
     let rules = rules("shadow", "none");
     let mut flow = Flow::default();
-    let head = request("POST", "/job", &JOB);
+    let head = request("POST", "/job", &JOB[..3]);
     arrive(&mut flow, &rules, head, Some(&Body::NONE));
     let taken = Verdict::Taken(Taken {
         by: Obstacle::Lease,
@@ -112,7 +109,10 @@ fn whoever_is_refused_in_shadow_mode_holds_nothing() {
     let effects = on(&mut flow, &rules, decided(taken));
     assert!(matches!(effects.last(), Some(Effect::Resume(_))));
     assert!(!flow.holds());
-    assert_eq!(on(&mut flow, &rules, Event::Done(after(1))), []);
+    assert_eq!(
+        on(&mut flow, &rules, Event::Done(Broke::Client, after(1))),
+        []
+    );
 }
 
 #[test]
@@ -121,9 +121,13 @@ fn what_is_held_is_let_go_with_the_whole_response() {
     let mut flow = working(&rules, &JOB);
     on(&mut flow, &rules, RESPONSE);
     assert_eq!(on(&mut flow, &rules, Event::ResponseEnd), []);
-    let done = on(&mut flow, &rules, Event::Done(after(2)));
+    let done = on(&mut flow, &rules, Event::Done(Broke::Client, after(2)));
     assert_eq!(told(&done), Some(Keep::NOTHING));
-    assert_eq!(on(&mut flow, &rules, Event::Done(after(2))), [], "once");
+    assert_eq!(
+        on(&mut flow, &rules, Event::Done(Broke::Client, after(2))),
+        [],
+        "once"
+    );
 }
 
 #[test]
@@ -131,8 +135,18 @@ fn a_response_that_breaks_off_is_a_client_that_went_away() {
     let rules = rules("enforce", "none");
     let mut flow = working(&rules, &JOB);
     on(&mut flow, &rules, RESPONSE);
-    let done = on(&mut flow, &rules, Event::Done(after(2)));
+    let done = on(&mut flow, &rules, Event::Done(Broke::Client, after(2)));
     assert_eq!(told(&done), Some(keep(Millis(0), LOCK_TTL, Millis(0))));
+}
+
+#[test]
+fn a_response_that_the_upstream_breaks_off_is_over() {
+    let rules = rules("enforce", "none");
+    let mut flow = working(&rules, &JOB);
+    on(&mut flow, &rules, RESPONSE);
+    assert!(flow.asks_who_broke());
+    let done = on(&mut flow, &rules, Event::Done(Broke::Upstream, after(2)));
+    assert_eq!(told(&done), Some(Keep::NOTHING));
 }
 
 #[test]
@@ -161,7 +175,7 @@ fn a_status_hands_over() {
     let handed_over = keep(LEASE_TTL, LOCK_TTL, HELD_FOR);
     assert_eq!(told(&effects[..1]), Some(handed_over));
     on(&mut flow, &rules, Event::ResponseEnd);
-    let done = on(&mut flow, &rules, Event::Done(after(1)));
+    let done = on(&mut flow, &rules, Event::Done(Broke::Client, after(1)));
     assert_eq!(told(&done), Some(keep(LEASE_TTL, LOCK_TTL, Millis(0))));
 }
 
@@ -169,11 +183,12 @@ fn a_status_hands_over() {
 fn a_request_that_is_played_again_holds_on_to_what_it_has() {
     let rules = rules("enforce", "none");
     let mut first = working(&rules, &JOB);
-    let parked = on(&mut first, &rules, Event::Done(after(1)));
-    let [Effect::Park(id, held)] = &parked[..] else {
+    let parked = on(&mut first, &rules, Event::Done(Broke::Client, after(1)));
+    let [Effect::Park(parked)] = &parked[..] else {
         panic!("{parked:?}");
     };
-    assert_eq!(id, b"one");
+    assert_eq!(parked.pass.id, b"one");
+    let held = parked.held.as_ref().unwrap();
     // Nobody continues it: the client went away.
     let gone = held.end(End::Aborted, after(1));
     assert_eq!(gone, keep(Millis(0), LOCK_TTL, Millis(0)));
@@ -185,22 +200,18 @@ fn a_request_that_is_played_again_holds_on_to_what_it_has() {
         source: &Vec::new,
         body: None,
     };
-    let continued = Continued {
-        pass: Rc::default(),
-        held: Some(held.clone()),
-    };
     let head = request("GET", "/elsewhere", &[("x-tollgate-lease", "of the first")]);
     let effects = on(
         &mut second,
         &rules,
-        Event::Headers(head, facts, Some(continued)),
+        Event::Headers(head, facts, Some(parked.clone())),
     );
     assert_eq!(effects[0], Effect::Strip("x-tollgate-lease".to_owned()));
     assert!(matches!(&effects[2], Effect::Lend(("x-tollgate-lease", _))));
     assert!(effects.contains(&Effect::Hold));
     on(&mut second, &rules, RESPONSE);
     on(&mut second, &rules, Event::ResponseEnd);
-    let done = on(&mut second, &rules, Event::Done(after(2)));
+    let done = on(&mut second, &rules, Event::Done(Broke::Client, after(2)));
     assert_eq!(told(&done), Some(Keep::NOTHING));
 }
 
@@ -208,7 +219,7 @@ fn a_request_that_is_played_again_holds_on_to_what_it_has() {
 fn a_request_without_an_id_is_never_played_again() {
     let rules = rules("enforce", "none");
     let mut flow = working(&rules, &JOB[..3]);
-    let done = on(&mut flow, &rules, Event::Done(after(1)));
+    let done = on(&mut flow, &rules, Event::Done(Broke::Client, after(1)));
     assert_eq!(told(&done), Some(keep(Millis(0), LOCK_TTL, Millis(0))));
 }
 
@@ -268,7 +279,7 @@ fn what_the_degraded_limiter_granted_is_told_to_it() {
     arrive(&mut flow, &rules, head, Some(&Body::NONE));
     on(&mut flow, &rules, Event::StoreFailed(NOW));
     on(&mut flow, &rules, allowed());
-    let done = on(&mut flow, &rules, Event::Done(after(1)));
+    let done = on(&mut flow, &rules, Event::Done(Broke::Client, after(1)));
     let [Effect::Tell(told)] = &done[..] else {
         panic!("{done:?}");
     };

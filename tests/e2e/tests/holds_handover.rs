@@ -407,3 +407,46 @@ async fn an_internal_redirect_keeps_what_is_held() -> Outcome {
     story.is_well().await;
     Ok(())
 }
+
+/// An upstream that breaks off every response in the middle.
+async fn breaking() -> Result<(std::net::SocketAddr, tokio::task::JoinHandle<()>), std::io::Error> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let task = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    if stream.read_buf(&mut head).await.unwrap_or(0) == 0 {
+                        return;
+                    }
+                }
+                let answer = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nthe beginning";
+                let _ = stream.write_all(answer.as_bytes()).await;
+            });
+        }
+    });
+    Ok((address, task))
+}
+
+/// The upstream is not at work any more: there is nothing to hold a lock on for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_response_that_the_upstream_breaks_off_lets_go() -> Outcome {
+    let (address, server) = breaking().await?;
+    let story = Story::start(|setup| setup.upstream(address)).await?;
+    for _ in 0..2 {
+        let mut client = story.gateway.raw().await;
+        client
+            .send(
+                "POST /lock/1 HTTP/1.1\r\nhost: a\r\nx-tenant-id: acme\r\nx-api-key-id: key\r\nx-tenant-tier: one\r\n\
+                 x-ledger-id: ledger-7\r\ncontent-length: 0\r\n\r\n",
+            )
+            .await;
+        let answer = client.receive(Duration::from_secs(2)).await;
+        assert!(answer.starts_with(b"HTTP/1.1 200"), "{answer:?}");
+        is_free(&story.redis, LOCK, SOON).await;
+    }
+    story.is_well().await;
+    server.abort();
+    Ok(())
+}
