@@ -191,10 +191,17 @@ fn locked(route: Option<&Route>, request: &Request, path: &[u8], body: Option<&B
     let known = match body {
         _ if !resource::is_in_body(&lock.by) => &Body::NONE,
         Some(body) => body,
+        None if is_upgrade(request) => &Body::NONE,
         None if is_too_large(request) => &Body::TooLarge,
         None => return Locked::Unread,
     };
     Locked::Read(Some(resource::of(&lock.by, request, path, known)))
+}
+
+/// Whether what follows the head is not the request's body, but comes once the upstream has answered. (The proxy
+/// removes an `upgrade` that is none.)
+fn is_upgrade(request: &Request) -> bool {
+    request.method() == b"CONNECT" || request.values("upgrade").next().is_some()
 }
 
 /// Whether a request says that its body is larger than what is read.

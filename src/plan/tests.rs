@@ -625,6 +625,35 @@ fn a_body_is_waited_for_only_where_it_names_the_resource() {
 }
 
 #[test]
+fn no_body_is_waited_for_where_a_request_upgrades() {
+    let rules = rules(HOLDS);
+    let of = |method, fields: &[(&str, &str)]| {
+        let facts = Facts {
+            now: NOW,
+            properties: &|_| None,
+            source: &|| b"192.0.2.1:4711".to_vec(),
+            body: None,
+        };
+        Plan::of(&rules, &request(method, "/json", fields), &facts, NONCE).check
+    };
+    for (method, fields) in [
+        ("GET", &[("upgrade", "websocket")] as &[_]),
+        ("POST", &[("Upgrade", "any"), ("content-length", "65537")]),
+        ("CONNECT", &[]),
+        ("CONNECT", &[(":protocol", "websocket")]),
+    ] {
+        let check = of(method, fields);
+        let is_missing = matches!(
+            check,
+            Check::Faulty(Fault::Resource(ResourceFault::Missing), _)
+        );
+        assert!(is_missing, "{method} {fields:?}: {check:?}");
+    }
+    assert_eq!(of("GET", &[("connection", "upgrade")]), Check::Body);
+    assert_eq!(of("POST", &[]), Check::Body);
+}
+
+#[test]
 fn the_degraded_limiter_is_asked_for_the_idempotency_key_alone() {
     let rules = rules(HOLDS);
     let fields = as_tier("small", &[("idempotency-key", "k")]);

@@ -90,17 +90,18 @@ impl<'de> Visitor<'de> for Walk<'_> {
         let way = self.0.and_then(<[String]>::split_first);
         let token = way.map(|(token, _)| token.as_str());
         let mut found = self.no_name();
-        let mut is_there = false;
-        while let Some(is_it) = map.next_key_seed(IsKey(token))? {
-            if !is_it {
-                let _ = map.next_value_seed(Walk(None))?;
-            } else if is_there {
-                let _ = map.next_value_seed(Walk(None))?;
-                found = Err(ResourceFault::Doubled);
-            } else {
+        let (mut is_there, mut is_doubled) = (false, false);
+        while let Some(key) = map.next_key_seed(Wanted(token))? {
+            if key == Key::Same && !is_there {
                 is_there = true;
                 found = map.next_value_seed(Walk(way.map(|(_, rest)| rest)))?;
+            } else {
+                is_doubled |= key != Key::Other;
+                let _ = map.next_value_seed(Walk(None))?;
             }
+        }
+        if is_there && is_doubled {
+            found = Err(ResourceFault::Doubled);
         }
         Ok(found)
     }
@@ -129,25 +130,46 @@ fn index(token: &str) -> Option<usize> {
     token.parse().ok().filter(|_| is_plain)
 }
 
-/// Whether a key is the one that is looked for.
-struct IsKey<'p>(Option<&'p str>);
+/// What a key is next to the one that is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Same,
+    /// In another case: some servers take the last of both (Go's `encoding/json` does).
+    Alike,
+    Other,
+}
 
-impl<'de> DeserializeSeed<'de> for IsKey<'_> {
-    type Value = bool;
+/// The key that is looked for, if one is.
+struct Wanted<'p>(Option<&'p str>);
 
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<bool, D::Error> {
+impl<'de> DeserializeSeed<'de> for Wanted<'_> {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Key, D::Error> {
         json.deserialize_str(self)
     }
 }
 
-impl Visitor<'_> for IsKey<'_> {
-    type Value = bool;
+impl Visitor<'_> for Wanted<'_> {
+    type Value = Key;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
     }
 
-    fn visit_str<E: Error>(self, key: &str) -> Result<bool, E> {
-        Ok(self.0 == Some(key))
+    fn visit_str<E: Error>(self, key: &str) -> Result<Key, E> {
+        Ok(match self.0 {
+            Some(wanted) if wanted == key => Key::Same,
+            Some(wanted) if without_case(wanted).eq(without_case(key)) => Key::Alike,
+            _ => Key::Other,
+        })
     }
+}
+
+/// A text without case. Upper case of lower case, since some characters share only one of the two with a letter
+/// (`K`, the sign of kelvin, and `ſ`, the long s). Only `İ` has a lower case of two characters; servers that map one
+/// to one keep the first.
+fn without_case(text: &str) -> impl Iterator<Item = char> {
+    let lower = text.chars().flat_map(|c| c.to_lowercase().take(1));
+    lower.flat_map(char::to_uppercase)
 }

@@ -81,6 +81,7 @@ fn check_json(body: &[u8], read: Result<Id, ResourceFault>, request: &Request) {
         (Err(ResourceFault::Missing), Err(_)) => assert!(body.is_empty()),
         (Err(ResourceFault::Malformed), Err(_)) => {}
         (read, Ok(document)) => {
+            check_cases(document);
             let value = document.pointer(&format!("/{}", POINTER.join("/")));
             let name = match value {
                 None => Err(ResourceFault::Missing),
@@ -94,6 +95,22 @@ fn check_json(body: &[u8], read: Result<Id, ResourceFault>, request: &Request) {
             assert_eq!(read, &name);
         }
         (read, Err(error)) => panic!("{read:?} though {error}"),
+    }
+}
+
+/// Nothing on the pointer's way is there in two cases.
+fn check_cases(document: &Value) {
+    let mut above = Some(document);
+    for token in POINTER.iter() {
+        let Some(value) = above else { return };
+        let at = value.pointer(&format!("/{token}"));
+        if let (Some(map), Some(_)) = (value.as_object(), at) {
+            let alike = map
+                .keys()
+                .filter(|key| key.to_lowercase() == token.to_lowercase());
+            assert_eq!(alike.count(), 1, "{token} in {document}");
+        }
+        above = at;
     }
 }
 
