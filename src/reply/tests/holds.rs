@@ -144,8 +144,8 @@ fn a_resource_is_locked() {
                 "type": "https://api.example.com/errors/resource-locked",
                 "title": "Resource Locked",
                 "status": 409,
-                "detail": "Another request holds the lock on this resource: route 'reconcile' takes \
-                           one at a time for each. A request to route 'reconcile' costs 10 points, \
+                "detail": "Another request of yours holds the lock on this resource, and route \
+                           'reconcile' waits for no one. A request to route 'reconcile' costs 10 points, \
                            1 when refused. Wait for the other one to end; retry in 1 second.",
                 "instance": "/v1/ledgers/reconcile",
                 "request_id": "req-1",

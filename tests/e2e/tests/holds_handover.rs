@@ -450,3 +450,35 @@ async fn a_response_that_the_upstream_breaks_off_lets_go() -> Outcome {
     server.abort();
     Ok(())
 }
+
+/// A listener that was replaced ends its streams when it has drained, and its filter with them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_update_of_the_configuration_leaves_nothing_held() -> Outcome {
+    let redis = Redis::start().await;
+    let webdis = Webdis::start(&redis).await;
+    let config = format!("store: {{kind: redis, upstream: redis-front, timeout: 5s}}{RULES}");
+    let setup = Setup::new(config.as_str())
+        .front(webdis.address())
+        .dynamic();
+    let gateway = Gateway::start(setup).await?;
+    let gate = Gate::closed();
+    gateway.upstream().always(Answer::ok().behind(&gate));
+    let jobs = ["/lease/1", "/lock/1"].map(|path| tokio::spawn(ask(&gateway, path).try_send()));
+    gateway.upstream().received(2).await;
+    assert_eq!(holders(&redis, LEASE).await.len(), 1);
+    let changed = format!("headers: {{dialect: draft-11}}\n{config}");
+    assert!(gateway.reconfigure(changed.as_str()).await.is_ok());
+
+    // They work on, and what they hold is theirs, also in the eyes of the new configuration.
+    let refused = ask(&gateway, "/lease/2").send().await;
+    assert_eq!(kind(&refused), "concurrency-limit-exceeded");
+    // Then the old listener is done with draining, and their connections are closed.
+    for job in jobs {
+        assert!(job.await?.is_err(), "its connection was closed");
+    }
+    is_free(&redis, LEASE, SOON).await;
+    gate.open();
+    assert_eq!(ask(&gateway, "/lease/3").send().await.status, 200);
+    assert!(gateway.traps().is_empty(), "{:?}", gateway.traps());
+    Ok(())
+}
