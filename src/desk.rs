@@ -30,6 +30,7 @@ use crate::store::script::{Command, Item, Script};
 use crate::verdict::Verdict;
 
 mod course;
+mod last;
 mod line;
 mod own;
 mod pick;

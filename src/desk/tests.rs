@@ -13,6 +13,7 @@ use fake::{
 
 mod fake;
 mod holds;
+mod last;
 mod letters;
 mod random;
 mod single;
