@@ -21,6 +21,7 @@ use self::line::{Line, MOST_WAITING, Waiter};
 use self::pick::{Group, Shape};
 pub use self::protocol::Protocol;
 use self::settle::Effect;
+use self::words::Words;
 use crate::breaker::Breaker;
 use crate::outbox::Outbox;
 use crate::store::Ask;
@@ -29,12 +30,14 @@ use crate::store::script::{Command, Item, Script};
 use crate::verdict::Verdict;
 
 mod course;
+mod last;
 mod line;
 mod own;
 mod pick;
 mod protocol;
 mod settle;
 mod told;
+mod words;
 
 /// Commands of a call that loads the script: each carries its source.
 const MOST_LOADS: usize = 8;
@@ -126,7 +129,7 @@ pub struct Desk<P = Script> {
     for_letters: bool,
     /// The time when it was last told.
     seen: Millis,
-    calls: u64,
+    words: Words,
     flight: Option<Flight>,
     /// Redis does not have the script.
     load: bool,
@@ -164,17 +167,18 @@ impl<P> fmt::Debug for Desk<P> {
 }
 
 impl Desk<Script> {
-    /// The desk of a configured Redis.
+    /// The desk of a configured Redis. By the seed, a random number, its answers are told from those to
+    /// others.
     #[must_use]
-    pub fn new(redis: &Redis) -> Self {
-        Self::with(redis, Script::of(&redis.key_prefix))
+    pub fn new(redis: &Redis, seed: u64) -> Self {
+        Self::with(redis, Script::of(&redis.key_prefix), seed)
     }
 }
 
 impl<P: Protocol> Desk<P> {
     /// The desk of a Redis that speaks a protocol.
     #[must_use]
-    pub fn with(redis: &Redis, protocol: P) -> Self {
+    pub fn with(redis: &Redis, protocol: P, seed: u64) -> Self {
         let timeout = redis.timeout.max(Millis(1));
         let breaker = Rc::new(Cell::new(Breaker::new(redis.breaker, timeout)));
         Self {
@@ -188,7 +192,7 @@ impl<P: Protocol> Desk<P> {
             outbox: Outbox::default(),
             for_letters: true,
             seen: Millis(0),
-            calls: 0,
+            words: Words::new(seed),
             flight: None,
             load: false,
             ready: VecDeque::new(),
@@ -245,16 +249,10 @@ impl<P: Protocol> Desk<P> {
             self.turn_away(now);
             return None;
         }
-        let most = self.front.most_commands();
-        let most = if self.load {
-            most.min(MOST_LOADS)
-        } else {
-            most
-        };
         let shape = Shape {
             protocol: &self.protocol,
             topology: self.topology,
-            most_commands: most,
+            most_commands: self.most_commands(),
             for_letters: self.for_letters,
         };
         let picked = self.line.pick(&mut self.outbox, &shape, now);
@@ -270,18 +268,13 @@ impl<P: Protocol> Desk<P> {
             self.turn_away(now);
         }
         let loads = std::mem::take(&mut self.load);
-        let command = |group: &Group| match loads {
-            true => self.protocol.load_and_call(&group.items, now),
-            false => self.protocol.call(&group.items, now),
-        };
-        let commands: Vec<Command> = picked.groups.iter().map(command).collect();
+        let id = self.words.next_call();
+        let commands = self.commands(id, &picked.groups, loads, now);
         let Some(call) = self.front.call(&commands).into_iter().next() else {
             let groups = with(picked.groups, Effect::None);
             self.failed(groups, StoreFault::Malformed, now);
             return None;
         };
-        self.calls = self.calls.wrapping_add(1);
-        let id = CallId(self.calls);
         self.flight = Some(Flight {
             id,
             sent: now,
@@ -291,6 +284,27 @@ impl<P: Protocol> Desk<P> {
             groups: picked.groups,
         });
         Some(Outgoing { id, call, timeout })
+    }
+
+    fn most_commands(&self) -> usize {
+        let most = self.front.most_commands();
+        if self.load {
+            most.min(MOST_LOADS)
+        } else {
+            most
+        }
+    }
+
+    /// What a call says, a command for each group.
+    fn commands(&self, id: CallId, groups: &[Group], loads: bool, now: Millis) -> Vec<Command> {
+        let command = |(place, group): (usize, &Group)| {
+            let word = self.words.of(id, place);
+            match loads {
+                true => self.protocol.load_and_call(&group.items, &word, now),
+                false => self.protocol.call(&group.items, &word, now),
+            }
+        };
+        groups.iter().enumerate().map(command).collect()
     }
 
     /// The host called back so much later than it could have.

@@ -32,6 +32,9 @@ use server::Server;
 const START: u64 = 1_772_323_200_000;
 
 /// The script on a Redis.
+/// What each call has said back.
+const WORD: &str = "a.1.0";
+
 struct Remote {
     server: Server,
     script: Script,
@@ -51,12 +54,12 @@ impl Remote {
     }
 
     fn call(&mut self, items: &[Item], now: Millis) -> Vec<Decision> {
-        let command = self.script.call(items, now);
+        let command = self.script.call(items, WORD, now);
         let reply =
             redis::from_redis_value::<Vec<String>>(self.server.send(&command).unwrap()).unwrap();
-        let answers = self.script.answers(items, &reply);
+        let answers = self.script.answers(items, WORD, &reply);
         answers
-            .unwrap_or_else(|| panic!("{items:?} answered by {reply:?}"))
+            .unwrap_or_else(|wrong| panic!("{wrong:?}: {items:?} answered by {reply:?}"))
             .decisions
     }
 

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use tollgate_config::Topology;
+use tollgate_config::{Millis, Topology};
 
 use super::course::first_step;
 use super::line::Line;
@@ -28,6 +28,7 @@ impl<P: Protocol> Desk<P> {
             protocol: self.protocol.clone(),
             front: self.front.clone(),
             breaker: Rc::clone(&self.breaker),
+            words: self.words.clone(),
             line: Line::default(),
             outbox: Outbox::default(),
             for_letters: false,
@@ -64,19 +65,24 @@ impl<P: Protocol> Desk<P> {
     /// A call that it has in flight has an unknown outcome: its answer is nobody's.
     pub fn inherit(&mut self, other: &mut Self) {
         let now = self.seen.max(other.seen);
-        other.line.leave_all();
-        if let Some(flight) = other.flight.take() {
-            for group in flight.groups {
-                other.fail_group(group, StoreFault::Timeout, Effect::Unknown, now);
-            }
-        }
-        for entry in other.line.take_waiting() {
-            other.drop_question(&entry, now);
-        }
-        while other.ready().is_some() {}
+        other.close(now);
         self.outbox.inherit(&mut other.outbox, now);
         for notice in other.notices() {
             self.notice(notice);
         }
+    }
+
+    /// Nobody waits any more, and a call in flight has an unknown outcome.
+    pub(super) fn close(&mut self, now: Millis) {
+        self.line.leave_all();
+        if let Some(flight) = self.flight.take() {
+            for group in flight.groups {
+                self.fail_group(group, StoreFault::Timeout, Effect::Unknown, now);
+            }
+        }
+        for entry in self.line.take_waiting() {
+            self.drop_question(&entry, now);
+        }
+        while self.ready().is_some() {}
     }
 }

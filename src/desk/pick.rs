@@ -35,7 +35,7 @@ pub(super) enum Part {
 }
 
 impl Group {
-    fn of(tag: &str) -> Self {
+    pub(super) fn of(tag: &str) -> Self {
         Self {
             tag: tag.to_owned(),
             ..Self::default()
@@ -47,7 +47,7 @@ impl Group {
         self.senders.push(Sender::Waiter(entry.waiter));
     }
 
-    fn letter(&mut self, letter: Letter) {
+    pub(super) fn letter(&mut self, letter: Letter) {
         self.items.push(letter.item().clone());
         self.senders.push(Sender::Letter(letter));
     }

@@ -2,34 +2,38 @@
 
 use tollgate_config::Millis;
 
-use crate::store::script::{Answers, Command, Item, Script};
+use crate::store::script::{Answers, Command, Item, Script, WrongReply};
 
 /// How the store's script is called: [`Script`], or a stand-in.
 pub trait Protocol {
-    /// A command that asks these items.
-    fn call(&self, items: &[Item], now: Millis) -> Command;
+    /// A command that asks these items; its answer says back the word.
+    fn call(&self, items: &[Item], word: &str, now: Millis) -> Command;
 
     /// The same, where the script is not loaded.
-    fn load_and_call(&self, items: &[Item], now: Millis) -> Command;
+    fn load_and_call(&self, items: &[Item], word: &str, now: Millis) -> Command;
 
-    /// Reads the answer to these items.
-    fn answers(&self, items: &[Item], reply: &[String]) -> Option<Answers>;
+    /// Reads the answer to these items, asked with this word.
+    ///
+    /// # Errors
+    ///
+    /// It is not that.
+    fn answers(&self, items: &[Item], word: &str, reply: &[String]) -> Result<Answers, WrongReply>;
 
     /// The hash tag of an item's keys.
     fn tag(&self, item: &Item) -> String;
 }
 
 impl Protocol for Script {
-    fn call(&self, items: &[Item], now: Millis) -> Command {
-        Self::call(self, items, now)
+    fn call(&self, items: &[Item], word: &str, now: Millis) -> Command {
+        Self::call(self, items, word, now)
     }
 
-    fn load_and_call(&self, items: &[Item], now: Millis) -> Command {
-        Self::load_and_call(self, items, now)
+    fn load_and_call(&self, items: &[Item], word: &str, now: Millis) -> Command {
+        Self::load_and_call(self, items, word, now)
     }
 
-    fn answers(&self, items: &[Item], reply: &[String]) -> Option<Answers> {
-        Self::answers(self, items, reply)
+    fn answers(&self, items: &[Item], word: &str, reply: &[String]) -> Result<Answers, WrongReply> {
+        Self::answers(self, items, word, reply)
     }
 
     fn tag(&self, item: &Item) -> String {

@@ -8,7 +8,7 @@ use super::pick::{Group, Part, Sender};
 use super::{Answer, Desk, Flight, MOST_NOTICES, Notice, Protocol, Ready};
 use crate::breaker::Transition;
 use crate::store::front::{Reply, StoreFault};
-use crate::store::script::{Decision, Item, Step};
+use crate::store::script::{Decision, Item, Step, WrongReply};
 use crate::verdict::Verdict;
 
 /// What is known of a call that failed.
@@ -26,16 +26,18 @@ impl<P: Protocol> Desk<P> {
         let mut good = false;
         let mut missing = false;
         let mut bad: Option<(StoreFault, Vec<(Group, Effect)>)> = None;
-        for (group, reply) in flight.groups.into_iter().zip(replies) {
+        for (place, (group, reply)) in flight.groups.into_iter().zip(replies).enumerate() {
             let (fault, effect) = match reply {
-                Ok(elements) => match self.read(&group, &elements) {
-                    Some(read) => {
-                        good = true;
-                        self.answered(group, read, now);
-                        continue;
+                Ok(elements) => {
+                    match self.read(&group, &self.words.of(flight.id, place), &elements) {
+                        Ok(read) => {
+                            good = true;
+                            self.answered(group, read, now);
+                            continue;
+                        }
+                        Err(wrong) => (wrong.into(), Effect::Unknown),
                     }
-                    None => (StoreFault::Malformed, Effect::Unknown),
-                },
+                }
                 Err(StoreFault::NoScript) if !flight.loads => {
                     missing = true;
                     self.send_again(group, now);
@@ -71,11 +73,16 @@ impl<P: Protocol> Desk<P> {
         self.breaker.set(breaker);
     }
 
-    /// The store's time, and what follows for each item of a group; `None` if that is no answer to them.
-    fn read(&self, group: &Group, elements: &[String]) -> Option<(Millis, Vec<Next>)> {
-        let answers = self.protocol.answers(&group.items, elements)?;
+    /// The store's time, and what follows for each item of a group that was asked with this word.
+    fn read(
+        &self,
+        group: &Group,
+        word: &str,
+        elements: &[String],
+    ) -> Result<(Millis, Vec<Next>), WrongReply> {
+        let answers = self.protocol.answers(&group.items, word, elements)?;
         if answers.decisions.len() != group.items.len() {
-            return None;
+            return Err(WrongReply::Malformed);
         }
         let next = |((item, sender), decision): ((&Item, &Sender), Decision)| match sender {
             Sender::Waiter(waiter) => after(item.step, decision, waiter.passed.as_ref()),
@@ -83,7 +90,8 @@ impl<P: Protocol> Desk<P> {
         };
         let senders = group.items.iter().zip(&group.senders);
         let next = senders.zip(answers.decisions).map(next);
-        Some((answers.now, next.collect::<Option<_>>()?))
+        let next = next.collect::<Option<_>>().ok_or(WrongReply::Malformed)?;
+        Ok((answers.now, next))
     }
 
     fn answered(&mut self, group: Group, (then, next): (Millis, Vec<Next>), now: Millis) {

@@ -13,9 +13,11 @@ use fake::{
 
 mod fake;
 mod holds;
+mod last;
 mod letters;
 mod random;
 mod single;
+mod words;
 
 const T0: Millis = Millis(1_743_465_600_000);
 
@@ -36,7 +38,7 @@ fn words(text: &str) -> Vec<String> {
 /// Reports what Webdis answered with 200.
 fn reply(desk: &mut Desk<Fake>, out: &Outgoing, reply: Result<&str, &str>, now: Millis) {
     let reply = reply.map(words).map_err(str::to_owned);
-    let body = answer(Dialect::Webdis, &[reply]);
+    let body = answer(&out.call, &[reply]);
     status(desk, out, b"200", &body, now);
 }
 
@@ -623,7 +625,7 @@ fn a_pipeline_asks_all_tags_in_one_call() {
         Err(NOSCRIPT.to_owned()),
         Err("CLUSTERDOWN The cluster is down".to_owned()),
     ];
-    let body = answer(Dialect::Upstash, &replies);
+    let body = answer(&out.call, &replies);
     status(&mut desk, &out, b"200", &body, at(2));
     let mut answers = all_ready(&mut desk);
     answers.sort_by_key(|(stream, _)| *stream);

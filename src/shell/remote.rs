@@ -93,7 +93,7 @@ impl Remote {
             upstream: redis.upstream.clone(),
             way,
             root,
-            desk: RefCell::new(Desk::new(redis)),
+            desk: RefCell::new(Desk::new(redis, host::random())),
             flight: RefCell::default(),
             waiting: RefCell::default(),
             degraded: Cell::new(false),

@@ -14,8 +14,9 @@
 -- ARGV  1        the version of this interface: 1
 --       2        'store': decide by Redis' clock. 'given': by the next argument, whatever it is (tests, simulations)
 --       3        the caller's time, in milliseconds since 1970
---       4        P, how many terms follow
---       5..4+P   terms, one for each kind of subject in the batch, numbers apart by spaces:
+--       4        the caller's word for this call, which the reply says back: another call's answer is told by it
+--       5        P, how many terms follow
+--       6..5+P   terms, one for each kind of subject in the batch, numbers apart by spaces:
 --                grace strikes within memory level_1 level_2 level_3 max_level   (times in ms)
 --                and refill unit burst of the first bucket, of the second, and of ip_limit (0 0 0: there is none)
 --       then     questions, numbers apart by spaces:
@@ -28,7 +29,7 @@
 --                id lease for_lease lock for_lock flight for_flight      of 5: for how long it is kept (ms), 0: let go
 --                id lease lock flight                                    of 6
 --                (5 and 6 touch no points: they name a bucket only for what it knows of the time, and no terms)
--- Reply A list of strings: 'tollgate 1', then one for each question, in order, numbers apart by spaces, time first:
+-- Reply Strings: 'tollgate 1 WORD', then one for each question, in order, numbers apart by spaces, time first:
 --         a now first second ip [fence]                       allowed: units spent after it (-1: not met); where more
 --                                                             than points was wanted, the lock's fence (0: no lock)
 --         t now first wait second wait ip wait left level until   throttled: units spent, the real waits, the wait to
@@ -805,12 +806,12 @@ end
 -- The batch --------------------------------------------------------------------------------------------------------
 
 local terms = {}
-local count = tonumber(ARGV[4])
+local count = tonumber(ARGV[5])
 for i = 1, count do
-  terms[i] = terms_of(ARGV[4 + i])
+  terms[i] = terms_of(ARGV[5 + i])
 end
-local answers = { 'tollgate 1' }
-for i = 5 + count, #ARGV do
+local answers = { 'tollgate 1 ' .. ARGV[4] }
+for i = 6 + count, #ARGV do
   answers[#answers + 1] = decide(question_of(ARGV[i], terms))
 end
 

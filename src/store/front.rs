@@ -7,7 +7,7 @@ use std::fmt;
 use serde_json::Value;
 use tollgate_config::{Front as Dialect, Redis, Secret};
 
-use super::script::Command;
+use super::script::{Command, WrongReply};
 
 mod upstash;
 mod webdis;
@@ -31,6 +31,8 @@ pub enum StoreFault {
     Status,
     /// The answer is not one to what was asked.
     Malformed,
+    /// The answer is one to another call.
+    Mismatched,
     /// Redis does not have the script; it is loaded and sent again, once.
     NoScript,
     /// Redis is starting.
@@ -53,12 +55,13 @@ pub enum StoreFault {
 
 impl StoreFault {
     /// All there are.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Timeout,
         Self::Unreachable,
         Self::NoCluster,
         Self::Status,
         Self::Malformed,
+        Self::Mismatched,
         Self::NoScript,
         Self::Loading,
         Self::ReadOnly,
@@ -79,6 +82,7 @@ impl StoreFault {
             Self::NoCluster => "no_cluster",
             Self::Status => "status",
             Self::Malformed => "malformed",
+            Self::Mismatched => "mismatched",
             Self::NoScript => "noscript",
             Self::Loading => "loading",
             Self::ReadOnly => "readonly",
@@ -102,6 +106,9 @@ impl StoreFault {
             Self::NoCluster => "store.upstream should be the name of a cluster of this proxy",
             Self::Status => "see the front's log",
             Self::Malformed => "does store.dialect name what the front speaks?",
+            Self::Mismatched => {
+                "the front gave another call's answer; it may do so after timeouts: look at why it is slow"
+            }
             Self::NoScript => "scripts are flushed again and again",
             Self::Loading => "Redis is reading its data",
             Self::ReadOnly => "the front talks to a replica",
@@ -151,6 +158,15 @@ impl StoreFault {
             Some(b"503") => Some(Self::Unreachable),
             Some(b"401" | b"403") => Some(Self::NoAuth),
             Some(_) => Some(Self::Status),
+        }
+    }
+}
+
+impl From<WrongReply> for StoreFault {
+    fn from(wrong: WrongReply) -> Self {
+        match wrong {
+            WrongReply::Malformed => Self::Malformed,
+            WrongReply::Mismatched => Self::Mismatched,
         }
     }
 }

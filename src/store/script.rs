@@ -27,8 +27,8 @@ const SOURCE: &str = include_str!("decide.lua");
 /// The version of the interface that both sides speak.
 const VERSION: &str = "1";
 
-/// What the script's replies begin with.
-const GREETING: &str = "tollgate 1";
+/// What the script's replies begin with; the call's word follows.
+const GREETING: &str = "tollgate 1 ";
 
 static SHA: LazyLock<String> = LazyLock::new(|| {
     let digest = Sha1::digest(SOURCE.as_bytes());
@@ -91,6 +91,15 @@ pub struct Answers {
     pub decisions: Vec<Decision>,
 }
 
+/// Why a reply is not an answer to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrongReply {
+    /// It answers nothing that the script is asked.
+    Malformed,
+    /// It answers another call.
+    Mismatched,
+}
+
 /// A command: its name, then its arguments.
 pub type Command = Vec<String>;
 
@@ -134,19 +143,20 @@ impl Script {
         &SHA
     }
 
-    /// `EVALSHA sha numkeys keys... arguments...` for these items.
+    /// `EVALSHA sha numkeys keys... arguments...` for these items. The reply says back the `word`, by which
+    /// it is told from those to other calls.
     #[must_use]
-    pub fn call(&self, items: &[Item], now: Millis) -> Command {
-        self.command(["EVALSHA", Self::sha()], items, now)
+    pub fn call(&self, items: &[Item], word: &str, now: Millis) -> Command {
+        self.command(["EVALSHA", Self::sha()], items, word, now)
     }
 
     /// The same as `EVAL source ...`: loads the script and runs it.
     #[must_use]
-    pub fn load_and_call(&self, items: &[Item], now: Millis) -> Command {
-        self.command(["EVAL", SOURCE], items, now)
+    pub fn load_and_call(&self, items: &[Item], word: &str, now: Millis) -> Command {
+        self.command(["EVAL", SOURCE], items, word, now)
     }
 
-    fn command(&self, verb: [&str; 2], items: &[Item], now: Millis) -> Command {
+    fn command(&self, verb: [&str; 2], items: &[Item], word: &str, now: Millis) -> Command {
         let mut batch = Batch::new(&self.key_prefix);
         for item in items {
             batch.question(item);
@@ -156,7 +166,7 @@ impl Script {
             Clock::Given => "given",
         };
         let mut command: Command = verb.map(str::to_owned).to_vec();
-        batch.write(&mut command, [VERSION, clock, &now.0.to_string()]);
+        batch.write(&mut command, [VERSION, clock, &now.0.to_string(), word]);
         command
     }
 
@@ -168,22 +178,39 @@ impl Script {
         Held::of(&self.key_prefix, ask).member(ask)
     }
 
-    /// Reads the elements of the script's reply; `None` if they are not an answer to these items.
-    #[must_use]
-    pub fn answers(&self, items: &[Item], reply: &[String]) -> Option<Answers> {
-        let (greeting, lines) = reply.split_first()?;
-        if greeting != GREETING || lines.len() != items.len() {
-            return None;
+    /// Reads the elements of the script's reply to a call of these items with this word.
+    ///
+    /// # Errors
+    ///
+    /// They are not an answer to it.
+    pub fn answers(
+        &self,
+        items: &[Item],
+        word: &str,
+        reply: &[String],
+    ) -> Result<Answers, WrongReply> {
+        let (greeting, lines) = reply.split_first().ok_or(WrongReply::Malformed)?;
+        match greeting.strip_prefix(GREETING) {
+            None => Err(WrongReply::Malformed),
+            Some(said) if said != word => Err(WrongReply::Mismatched),
+            Some(_) => decisions(items, lines).ok_or(WrongReply::Malformed),
         }
-        let mut now = Millis(0);
-        let mut decisions = Vec::with_capacity(items.len());
-        for (item, line) in items.iter().zip(lines) {
-            let line = Line::read(line)?;
-            now = now.max(line.now);
-            decisions.push(line.decision(item)?);
-        }
-        Some(Answers { now, decisions })
     }
+}
+
+/// Reads a line for each item.
+fn decisions(items: &[Item], lines: &[String]) -> Option<Answers> {
+    if lines.len() != items.len() {
+        return None;
+    }
+    let mut now = Millis(0);
+    let mut decisions = Vec::with_capacity(items.len());
+    for (item, line) in items.iter().zip(lines) {
+        let line = Line::read(line)?;
+        now = now.max(line.now);
+        decisions.push(line.decision(item)?);
+    }
+    Some(Answers { now, decisions })
 }
 
 impl Item {

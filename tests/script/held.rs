@@ -12,7 +12,7 @@ use tollgate_filter::store::script::{Clock, Decision, Item, Script, Step};
 use tollgate_filter::store::{Ask, Subject};
 use tollgate_filter::verdict::{Obstacle, Policy, Standings, Taken, Verdict};
 
-use super::{Remote, key, meter, time};
+use super::{Remote, WORD, key, meter, time};
 
 /// 2026-03-01T00:00:00Z.
 const T: u64 = 1_772_323_200_000;
@@ -115,12 +115,12 @@ fn remote() -> Remote {
 
 impl Remote {
     fn call(&mut self, items: &[Item], now: u64) -> Vec<Decision> {
-        let command = self.script.call(items, Millis(now));
+        let command = self.script.call(items, WORD, Millis(now));
         let reply = self.server.send(&command).unwrap();
         let reply = redis::from_redis_value::<Vec<String>>(reply).unwrap();
-        let answers = self.script.answers(items, &reply);
+        let answers = self.script.answers(items, WORD, &reply);
         answers
-            .unwrap_or_else(|| panic!("{command:?} answered by {reply:?}"))
+            .unwrap_or_else(|wrong| panic!("{wrong:?}: {command:?} answered by {reply:?}"))
             .decisions
     }
 
@@ -873,7 +873,7 @@ fn a_full_redis_holds_nothing_for_anybody() {
     remote.server.say::<String>("CONFIG SET maxmemory 1");
     let before = remote.keys();
     let is_full = |remote: &mut Remote, items: &[Item]| {
-        let command = remote.script.call(items, Millis(T + 1));
+        let command = remote.script.call(items, WORD, Millis(T + 1));
         let error = remote.server.send(&command).unwrap_err().to_string();
         assert!(error.contains("OOM"), "{error}");
     };
@@ -931,7 +931,7 @@ fn a_user_without_the_right_to_our_commands_is_told_so_and_pays_nothing() {
         .server
         .say::<()>("ACL SETUSER default resetpass nopass ~* +@all -zcount -hgetall");
     let items = [whole(all(1))];
-    let command = remote.script.call(&items, Millis(T));
+    let command = remote.script.call(&items, WORD, Millis(T));
     let error = remote.server.send(&command).unwrap_err().to_string();
     assert!(error.contains("can't run this command"), "{error}");
     assert!(remote.keys().is_empty(), "{:?}", remote.keys());
@@ -1113,7 +1113,7 @@ fn the_largest_call_fits_four_kilobytes() {
                 key_prefix: String::new(),
                 clock: Clock::Store,
             };
-            let command = script.call(&items, Millis(T));
+            let command = script.call(&items, WORD, Millis(T));
             let call = front.call(&[command]).remove(0);
             assert_eq!(call.header(":method"), Some("GET"), "{step:?}");
             largest = largest.max(call.header(":path").unwrap().len());

@@ -11,7 +11,7 @@ use crate::identity::Id;
 use crate::limit::bucket::Meter;
 use crate::limit::penalty::Lockout;
 use crate::store::front::Call;
-use crate::store::script::{Answers, Command, Decision, Item, Step};
+use crate::store::script::{Answers, Command, Decision, Item, Step, WrongReply};
 use crate::store::{Ask, Subject};
 use crate::testing::{a_lease, box_terms, meter, standing, standings};
 use crate::verdict::{Boxed, Obstacle, Policy, Scope, Standing, Taken, Throttled, Verdict};
@@ -20,16 +20,20 @@ pub(super) const TIMEOUT: Millis = Millis(20);
 pub(super) const OPEN_FOR: Millis = Millis(2000);
 pub(super) const FAILURES: u32 = 5;
 
+/// What the desk's words begin with.
+const SEED: u64 = 0xc0de;
+
 /// The store's time in all answers.
 pub(super) const THEN: Millis = Millis(4711);
 
-/// Asks in words, `step|tag|owner`, the owner with the hold that it wants; counts no answers.
+/// Asks in words: the call's own, then `step|tag|owner`, the owner with the hold that it wants; counts no
+/// answers.
 #[derive(Debug, Clone)]
 pub(super) struct Fake;
 
 impl Fake {
-    fn words(verb: &str, items: &[Item]) -> Command {
-        let mut words = vec![verb.to_owned()];
+    fn words(verb: &str, word: &str, items: &[Item]) -> Command {
+        let mut words = vec![verb.to_owned(), word.to_owned()];
         words.extend(items.iter().map(|item| {
             let Item { ask, step } = item;
             format!("{}|{}|{}", name(*step), tag(item), owner(ask))
@@ -83,18 +87,18 @@ fn owner(ask: &Ask) -> String {
 }
 
 impl Protocol for Fake {
-    fn call(&self, items: &[Item], _: Millis) -> Command {
-        Self::words("EVALSHA", items)
+    fn call(&self, items: &[Item], word: &str, _: Millis) -> Command {
+        Self::words("EVALSHA", word, items)
     }
 
-    fn load_and_call(&self, items: &[Item], _: Millis) -> Command {
-        Self::words("EVAL", items)
+    fn load_and_call(&self, items: &[Item], word: &str, _: Millis) -> Command {
+        Self::words("EVAL", word, items)
     }
 
-    fn answers(&self, _: &[Item], reply: &[String]) -> Option<Answers> {
-        let (first, rest) = reply.split_first()?;
-        if first != "fake" {
-            return None;
+    fn answers(&self, _: &[Item], word: &str, reply: &[String]) -> Result<Answers, WrongReply> {
+        let (first, rest) = reply.split_first().ok_or(WrongReply::Malformed)?;
+        if first != word {
+            return Err(WrongReply::Mismatched);
         }
         let decision = |word: &String| match word.as_str() {
             "a" => Some(Decision::Verdict(allowed())),
@@ -107,10 +111,10 @@ impl Protocol for Fake {
             "l" => Some(Decision::Kept(false)),
             _ => None,
         };
-        let decisions = rest.iter().map(decision).collect::<Option<_>>()?;
-        Some(Answers {
+        let decisions = rest.iter().map(decision).collect::<Option<_>>();
+        Ok(Answers {
             now: THEN,
-            decisions,
+            decisions: decisions.ok_or(WrongReply::Malformed)?,
         })
     }
 
@@ -226,15 +230,24 @@ pub(super) fn redis(dialect: Dialect, topology: Topology) -> Redis {
 }
 
 pub(super) fn desk(dialect: Dialect, topology: Topology) -> Desk<Fake> {
-    Desk::with(&redis(dialect, topology), Fake)
+    Desk::with(&redis(dialect, topology), Fake, SEED)
 }
 
 /// The commands of a call: their verbs, and the items.
 pub(super) fn commands(call: &Call) -> Vec<(String, Vec<String>)> {
-    let split = |mut words: Vec<String>| (words.remove(0), words);
+    let split = |mut words: Vec<String>| (words.remove(0), words.split_off(1));
+    spoken(call).into_iter().map(split).collect()
+}
+
+/// The word of each command of a call.
+pub(super) fn words_of(call: &Call) -> Vec<String> {
+    let word = |mut words: Vec<String>| words.swap_remove(1);
+    spoken(call).into_iter().map(word).collect()
+}
+
+fn spoken(call: &Call) -> Vec<Vec<String>> {
     if call.header(":path") == Some("/pipeline") {
-        let commands: Vec<Vec<String>> = serde_json::from_slice(&call.body).expect("JSON");
-        return commands.into_iter().map(split).collect();
+        return serde_json::from_slice(&call.body).expect("JSON");
     }
     let text = match call.header(":method") {
         Some("GET") => call.header(":path").expect("a path")[1..].to_owned(),
@@ -244,24 +257,37 @@ pub(super) fn commands(call: &Call) -> Vec<(String, Vec<String>)> {
         let bytes = percent_encoding::percent_decode_str(word);
         bytes.decode_utf8().expect("UTF-8").into_owned()
     };
-    vec![split(text.split('/').map(decode).collect())]
+    vec![text.split('/').map(decode).collect()]
 }
 
 /// What a front answers to a call: a reply to each command.
-pub(super) fn answer(dialect: Dialect, replies: &[Result<Vec<String>, String>]) -> Vec<u8> {
-    let greeted = |words: &[String]| [&["fake".to_owned()], words].concat();
+pub(super) fn answer(call: &Call, replies: &[Result<Vec<String>, String>]) -> Vec<u8> {
+    let dialect = match call.header(":path") {
+        Some("/pipeline") => Dialect::Upstash,
+        _ => Dialect::Webdis,
+    };
+    said(dialect, &words_of(call), replies)
+}
+
+/// The same, said back with these words.
+pub(super) fn said(
+    dialect: Dialect,
+    own: &[String],
+    replies: &[Result<Vec<String>, String>],
+) -> Vec<u8> {
+    let greeted = |place: usize, words: &[String]| [&own[place..=place], words].concat();
     let value = match dialect {
         Dialect::Webdis => match replies {
-            [Ok(words)] => serde_json::json!({"EVALSHA": greeted(words)}),
+            [Ok(words)] => serde_json::json!({"EVALSHA": greeted(0, words)}),
             [Err(error)] => serde_json::json!({"EVALSHA": [false, error]}),
             _ => panic!("Webdis answers one command"),
         },
         Dialect::Upstash => {
-            let reply = |reply: &Result<Vec<String>, String>| match reply {
-                Ok(words) => serde_json::json!({"result": greeted(words)}),
+            let reply = |(place, reply): (usize, &Result<Vec<String>, String>)| match reply {
+                Ok(words) => serde_json::json!({"result": greeted(place, words)}),
                 Err(error) => serde_json::json!({"error": error}),
             };
-            replies.iter().map(reply).collect()
+            replies.iter().enumerate().map(reply).collect()
         }
     };
     serde_json::to_vec(&value).expect("JSON")

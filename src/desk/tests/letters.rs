@@ -481,12 +481,12 @@ fn letters_of_another_node_are_not_held_up_nor_hold_up() {
     );
     // One node is down.
     let down = Err("CLUSTERDOWN The cluster is down".to_owned());
-    let body = answer(Dialect::Upstash, &[Ok(words("k a")), down]);
+    let body = answer(&out.call, &[Ok(words("k a")), down]);
     status(&mut desk, &out, b"200", &body, at(1));
     desk.ask(2, key("t", "b", None), at(2));
     let out = desk.next_call(at(2)).expect("a call");
     assert_eq!(fake::commands(&out.call), [evalsha("Whole|t=t|b")]);
-    let body = answer(Dialect::Upstash, &[Ok(words("a"))]);
+    let body = answer(&out.call, &[Ok(words("a"))]);
     status(&mut desk, &out, b"200", &body, at(3));
     let out = desk.next_call(at(101)).expect("a call");
     assert_eq!(fake::commands(&out.call), [evalsha("LetGo|t=u|x#1")]);

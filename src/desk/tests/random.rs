@@ -62,6 +62,8 @@ enum Outcome {
     TooMany,
     /// An answer too few.
     TooFew,
+    /// The answer to another call.
+    Another,
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
@@ -89,6 +91,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         1 => prop::collection::vec(any::<u8>(), 0..30).prop_map(Outcome::Garbage),
         1 => Just(Outcome::TooMany),
         1 => Just(Outcome::TooFew),
+        1 => Just(Outcome::Another),
     ]
 }
 
@@ -523,6 +526,7 @@ impl World {
                 match other {
                     Outcome::Status(code, _) => status = *code,
                     Outcome::Garbage(bytes) => body = Some(bytes.clone()),
+                    Outcome::Another => {}
                     Outcome::TooMany => words.iter_mut().for_each(|w| w.push("a".to_owned())),
                     _ => words.iter_mut().for_each(|w| drop(w.pop())),
                 }
@@ -531,7 +535,12 @@ impl World {
         }
         let body = body.unwrap_or_else(|| match (self.dialect, replies.as_slice()) {
             (Dialect::Webdis, []) => b"upstream request timeout".to_vec(),
-            _ => fake::answer(self.dialect, &replies),
+            _ if matches!(outcome, Outcome::Another) => fake::said(
+                self.dialect,
+                &vec!["000000000000c0de.0.0".to_owned(); replies.len()],
+                &replies,
+            ),
+            _ => fake::answer(&out.call, &replies),
         });
         let raw = Raw {
             status,

@@ -178,7 +178,7 @@ impl World {
             None => {
                 let (_, items) = fake::commands(&out.call).remove(0);
                 let words = self.carry_out(&items);
-                (b"200", fake::answer(Dialect::Webdis, &[Ok(words)]))
+                (b"200", fake::answer(&out.call, &[Ok(words)]))
             }
             Some(ran) => {
                 self.run(out, ran);

@@ -136,7 +136,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Writes the number of keys, the keys, and the arguments, which begin with `first`.
-    pub(super) fn write(self, command: &mut Command, first: [&str; 3]) {
+    pub(super) fn write(self, command: &mut Command, first: [&str; 4]) {
         let mut keys: Vec<(String, usize)> = self.keys.into_iter().collect();
         keys.sort_unstable_by_key(|(_, place)| *place);
         command.push(keys.len().to_string());

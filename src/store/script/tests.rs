@@ -3,7 +3,7 @@ use std::rc::Rc;
 use proptest::prelude::*;
 use tollgate_config::Millis;
 
-use super::{Clock, Decision, Item, Script, Step};
+use super::{Clock, Decision, Item, Script, Step, WrongReply};
 use crate::client_ip::Address;
 use crate::hold::{Fence, HoldId, Keep, LeaseWanted, QuotaWanted, Wanted};
 use crate::identity::Id;
@@ -11,6 +11,12 @@ use crate::limit::decision::Strictness;
 use crate::store::{Ask, Subject};
 use crate::testing::{box_terms, meter};
 use crate::verdict::{Obstacle, Policy, Taken, Verdict};
+
+/// What a call has said back.
+const WORD: &str = "c0de.7.0";
+
+/// What its reply begins with.
+const GREETING: &str = "tollgate 1 c0de.7.0";
 
 fn ask(tenant: &str, key: &str, ip: Option<&str>) -> Ask {
     Ask {
@@ -66,7 +72,7 @@ fn script() -> Script {
 }
 
 fn arguments(items: &[Item]) -> Vec<String> {
-    script().call(items, Millis(5)).split_off(2)
+    script().call(items, WORD, Millis(5)).split_off(2)
 }
 
 #[test]
@@ -93,6 +99,7 @@ fn a_call_names_keys_and_terms_once() {
             "1",
             "store",
             "5",
+            "c0de.7.0",
             "1",
             terms,
             "0 1 10 10 1 1 2 0 1 3 4 5",
@@ -225,8 +232,8 @@ fn read(step: Step, line: &str) -> Option<Decision> {
 
 fn read_of(ask: Ask, step: Step, line: &str) -> Option<Decision> {
     let items = [item(ask, step)];
-    let reply = ["tollgate 1".to_owned(), line.to_owned()];
-    let mut answers = script().answers(&items, &reply)?;
+    let reply = [GREETING.to_owned(), line.to_owned()];
+    let mut answers = script().answers(&items, WORD, &reply).ok()?;
     Some(answers.decisions.remove(0))
 }
 
@@ -379,11 +386,23 @@ fn what_the_script_never_says_is_no_answer() {
     let reply = |lines: &[&str]| -> Vec<String> { lines.iter().map(|&l| l.to_owned()).collect() };
     for lines in [
         &[][..],
-        &["tollgate 1"],
-        &["tollgate 2", "a 7 1 2 -1"],
-        &["tollgate 1", "a 7 1 2 -1", "a 7 1 2 -1"],
+        &[GREETING],
+        &["tollgate 1", "a 7 1 2 -1"],
+        &["tollgate 2 c0de.7.0", "a 7 1 2 -1"],
+        &[GREETING, "a 7 1 2 -1", "a 7 1 2 -1"],
     ] {
-        assert_eq!(script().answers(&items, &reply(lines)), None, "{lines:?}");
+        let read = script().answers(&items, WORD, &reply(lines));
+        assert_eq!(read, Err(WrongReply::Malformed), "{lines:?}");
+    }
+    // Another call's, whether it would fit or not.
+    for lines in [
+        &["tollgate 1 c0de.7.1", "a 7 1 2 -1"][..],
+        &["tollgate 1 c0de.7.00", "a 7 1 2 -1"],
+        &["tollgate 1 ", "a 7 1 2 -1"],
+        &["tollgate 1 c0de.8.0"],
+    ] {
+        let read = script().answers(&items, WORD, &reply(lines));
+        assert_eq!(read, Err(WrongReply::Mismatched), "{lines:?}");
     }
 }
 
@@ -399,9 +418,9 @@ proptest! {
         let items: Vec<Item> = lines.iter().skip(1).map(|_| item(greedy("a", "b", Some("::1")), step)).collect();
         let mut reply = lines.clone();
         if let Some(first) = reply.first_mut() {
-            "tollgate 1".clone_into(first);
+            GREETING.clone_into(first);
         }
-        if let Some(answers) = script().answers(&items, &reply) {
+        if let Ok(answers) = script().answers(&items, WORD, &reply) {
             prop_assert_eq!(answers.decisions.len(), items.len());
         }
     }

@@ -173,6 +173,11 @@ async fn every_failure_of_a_webdis() -> Outcome {
             evalsha(r#"["tollgate 999","a 1 0 0 -1"]"#),
             "malformed",
         ),
+        (
+            "another-call",
+            evalsha(r#"["tollgate 1 0.1.0","a 1 0 0 -1"]"#),
+            "mismatched",
+        ),
         ("numbers", evalsha("[1,2]"), "malformed"),
         (
             "huge-numbers",

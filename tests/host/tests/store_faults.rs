@@ -119,7 +119,7 @@ impl Gateway {
             1 => Outcome::TimedOut,
             2 => Outcome::Reset,
             3 => says(200, ""),
-            4 => says(200, r#"{"EVALSHA":["tollgate 1"]}"#),
+            4 => says(200, r#"{"EVALSHA":["tollgate 1 0.1.0","a 1 0 0 -1"]}"#),
             5 => says(200, r#"{"EVALSHA":[false,"NOSCRIPT No matching script."]}"#),
             6 => says(500, "oops"),
             7 => says(200, &"[".repeat(300_000)),
