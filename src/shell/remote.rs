@@ -23,6 +23,12 @@ use crate::store::script::Item;
 /// Streams served in one callback: each answer nests on the host's stack.
 pub(super) const SERVED: usize = 16;
 
+/// Last calls that a root makes.
+const MOST_LAST_CALLS: usize = 64;
+
+/// A call that nobody hears of may take its time.
+const LAST_TIMEOUT: Millis = Millis(5000);
+
 /// Set to `off` in the environment of the virtual machine, every stream makes its own calls.
 const COALESCE: &str = "TOLLGATE_COALESCE";
 
@@ -146,6 +152,19 @@ impl Remote {
         let kick = self.desk.borrow_mut().tell(item, now);
         if kick && let Way::Coalesced { queue, kicked } = &self.way {
             kick_once(*queue, kicked, now);
+        }
+    }
+
+    /// The root is about to go: has the store told what there is to tell. Nobody will hear its answers.
+    pub(super) fn last_words(&self, now: Millis) {
+        let calls = self.desk.borrow_mut().last_calls(now);
+        for call in calls.into_iter().take(MOST_LAST_CALLS) {
+            if host::call(&self.upstream, &call, LAST_TIMEOUT).is_err() {
+                log::warn!(
+                    "the store at {} was not told what the last requests of a configuration let go: it ends by itself",
+                    self.upstream
+                );
+            }
         }
     }
 

@@ -329,10 +329,13 @@ impl Context for Root {
     }
 
     fn on_done(&mut self) -> bool {
-        if let Some(shared) = &self.shared
-            && let Some(remote) = &shared.remote
-        {
-            remote.count_as_degraded(&shared.gauges, false);
+        if let Some(shared) = &self.shared {
+            let now = host::now();
+            shared.end_parked(now);
+            if let Some(remote) = &shared.remote {
+                remote.last_words(now);
+                remote.count_as_degraded(&shared.gauges, false);
+            }
         }
         true
     }
