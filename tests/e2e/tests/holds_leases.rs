@@ -236,3 +236,42 @@ async fn a_crowd_on_two_gateways_one_of_which_crashes() -> Outcome {
     was_held_to_the_limit(&crowd, workshop, &[survivor]).await;
     Ok(())
 }
+
+/// A lease is granted for a minute; who is still at work has it for longer, which is said every twenty seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_lives_is_held_on() -> Outcome {
+    let redis = Redis::start().await;
+    let webdis = Webdis::start(&redis).await;
+    let workshop = workshop();
+    let config = format!("store: {{kind: redis, upstream: redis-front, timeout: 1s}}{RULES}");
+    let patient = |hcm: &mut serde_json::Value| {
+        let route = &mut hcm["route_config"]["virtual_hosts"][0]["routes"][0]["route"];
+        route["timeout"] = serde_json::json!("60s");
+        hcm["stream_idle_timeout"] = serde_json::json!("60s");
+    };
+    let setup = Setup::new(config.as_str())
+        .front(webdis.address())
+        .upstream(workshop.address());
+    let gateway = Gateway::start(setup.hcm(patient)).await?;
+    let job = ask(&gateway, "/heavy/43000").deadline(Duration::from_secs(60));
+    let job = tokio::spawn(job.send());
+    let end = async || {
+        let member: Vec<String> = holders(&redis, KEY).await;
+        let score: Option<f64> = match member.first() {
+            Some(member) => redis.ask(&["ZSCORE", KEY, member]).await.unwrap(),
+            None => None,
+        };
+        score
+    };
+    let granted = eventually("the lease", Duration::from_secs(10), end).await;
+    // Twice now.
+    let patience = Duration::from_secs(45);
+    eventually("it is held on", patience, async || {
+        let end = end().await.expect("it is held all the time");
+        (end >= granted + 39_000.0).then_some(())
+    })
+    .await;
+    assert_eq!(job.await?.status, 200);
+    is_free(&redis, KEY, SOON).await;
+    Ok(())
+}
