@@ -8,7 +8,7 @@ use http::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tollgate_e2e::{
-    Answer, Ask, Gate, Gateway, Redis, Reply, Setup, Webdis, eventually, repository,
+    Answer, Ask, Gate, Gateway, Redis, Reply, RestFront, Setup, Webdis, eventually, repository,
 };
 
 #[path = "holds/held.rs"]
@@ -480,5 +480,54 @@ async fn an_update_of_the_configuration_leaves_nothing_held() -> Outcome {
     gate.open();
     assert_eq!(ask(&gateway, "/lease/3").send().await.status, 200);
     assert!(gateway.traps().is_empty(), "{:?}", gateway.traps());
+    Ok(())
+}
+
+/// By either front, on a cluster, where an address and a tenant are asked one after the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_holds_and_lets_go_by_either_front() -> Outcome {
+    let redis = Redis::cluster().await;
+    let rest = RestFront::start(&redis, "secret").await;
+    let webdis = Webdis::start(&redis).await;
+    for (store, front) in [
+        (
+            r#"dialect: upstash, authorization: "Bearer secret""#,
+            rest.address(),
+        ),
+        ("dialect: webdis", webdis.address()),
+    ] {
+        let () = redis.ask(&["FLUSHALL"]).await?;
+        let config = format!(
+            "store: {{kind: redis, upstream: redis-front, topology: cluster, timeout: 5s, {store}}}\n\
+             ip_limit: 6/hour{RULES}"
+        );
+        let gateway = Gateway::start(Setup::new(config.as_str()).front(front)).await?;
+        let gate = Gate::closed();
+        gateway.upstream().always(Answer::ok().behind(&gate));
+        let first = tokio::spawn(ask(&gateway, "/both/1").send());
+        gateway.upstream().received(1).await;
+        // More than the address has points: whoever is refused gets his back.
+        for _ in 0..8 {
+            let refused = ask(&gateway, "/both/2").send().await;
+            assert_eq!(kind(&refused), "resource-locked", "{store}");
+        }
+        gate.open();
+        assert_eq!(first.await?.status, 200);
+        is_free(&redis, LEASE, SOON).await;
+        is_free(&redis, LOCK, SOON).await;
+
+        gateway.upstream().always(Answer::status(202));
+        assert_eq!(ask(&gateway, "/both/3").send().await.status, 202);
+        let refused = ask(&gateway, "/lease/4").send().await;
+        assert_eq!(kind(&refused), "concurrency-limit-exceeded", "{store}");
+        let received = gateway.upstream().requests();
+        let lease = received.last().unwrap().header("x-tollgate-lease");
+        assert_eq!(release(&redis, &lease.unwrap()).await, "2");
+        gateway.upstream().always(Answer::ok());
+        assert_eq!(ask(&gateway, "/both/5").send().await.status, 200);
+        let stats = gateway.stats().await;
+        assert_eq!(stats.sum("tollgate_degraded_total", &[]), 0.0, "{store}");
+        assert!(gateway.traps().is_empty(), "{:?}", gateway.traps());
+    }
     Ok(())
 }
