@@ -1,9 +1,11 @@
 //! Which address a request counts against.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+mod forwarded;
 
-use tollgate_config::ClientIp;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use tollgate_config::{ClientIp, ClientIpFrom};
 
 use crate::request::Request;
 
@@ -17,16 +19,28 @@ pub enum Address {
 }
 
 impl Address {
-    /// The address of a request. `source` is the address the proxy established; an
-    /// `X-Forwarded-For` entry that is missing or unreadable falls back to it.
+    /// The address of a request. `source` is the address the proxy established; what trusted proxies wrote
+    /// falls back to it where their entry is missing or unreadable.
+    ///
+    /// Entries are counted from the right: nothing to the left of the one that is wanted, which is the
+    /// client's own word, is read at all.
     #[must_use]
     pub fn of(config: &ClientIp, request: &Request, source: &[u8]) -> Self {
-        let forwarded = config.trusted_hops.and_then(|hops| {
-            let entries = request.values("x-forwarded-for").rev();
-            let mut entries = entries.flat_map(|line| line.rsplit(|b| *b == b','));
-            entries.nth(hops.saturating_sub(1) as usize).and_then(parse)
-        });
-        match forwarded.or_else(|| parse(source)) {
+        let told = match config.from {
+            ClientIpFrom::Connection => None,
+            ClientIpFrom::XForwardedFor(hops) => {
+                let lines = request.values("x-forwarded-for").rev();
+                let mut entries = lines.flat_map(|line| line.rsplit(|b| *b == b','));
+                entries.nth(before(hops)).and_then(entry)
+            }
+            ClientIpFrom::Forwarded(hops) => {
+                let lines = request.values("forwarded").rev();
+                let mut elements = lines.flat_map(forwarded::elements);
+                let node = elements.nth(before(hops)).and_then(forwarded::node);
+                node.and_then(|node| parse(&node))
+            }
+        };
+        match told.or_else(|| entry(source)) {
             Some(ip) => Self::Ip(masked(ip, config.ipv6_prefix)),
             None => Self::Other(source.to_vec()),
         }
@@ -52,24 +66,71 @@ impl fmt::Display for Address {
     }
 }
 
-/// Reads `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]`, `[::1]:80`, each IPv6 with or without a zone.
+/// How many entries come before that of the outermost trusted proxy.
+const fn before(hops: u32) -> usize {
+    hops.saturating_sub(1) as usize
+}
+
+/// Reads an address that stands alone, in quotes or without.
+fn entry(text: &[u8]) -> Option<IpAddr> {
+    let text = text.trim_ascii();
+    let inside = text.strip_prefix(b"\"").and_then(|t| t.strip_suffix(b"\""));
+    parse(inside.unwrap_or(text))
+}
+
+/// Reads `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]`, `[::1]:80`, each IPv6 with or without a zone. A port may
+/// be obfuscated (RFC 7239, section 6.3).
 fn parse(text: &[u8]) -> Option<IpAddr> {
-    let text = std::str::from_utf8(text).ok()?.trim();
-    let text = text.trim_matches('"');
-    let host = match text.strip_prefix('[') {
-        Some(rest) => rest.split_once(']')?.0,
-        None => match text.split_once(':') {
-            Some((host, port)) if !port.contains(':') => {
-                port.parse::<u16>().ok()?;
-                host
+    let text = std::str::from_utf8(text).ok()?;
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, after) = rest.split_once(']')?;
+            let port = after.strip_prefix(':');
+            if port.is_none() && !after.is_empty() {
+                return None;
             }
-            _ => text,
+            (host, port)
+        }
+        None => match text.split_once(':') {
+            // An IPv6 address has more than one colon.
+            Some((host, port)) if !port.contains(':') => (host, Some(port)),
+            _ => (text, None),
         },
     };
-    let host = host
-        .split_once('%')
-        .map_or(host, |(address, _zone)| address);
-    host.parse::<IpAddr>().ok().map(|ip| ip.to_canonical())
+    if !port.is_none_or(is_port) {
+        return None;
+    }
+    // A zone tells the proxy's links apart, not clients.
+    let ip = match host.split_once('%') {
+        Some((address, _zone)) => IpAddr::V6(address.parse().ok()?),
+        None => host.parse().ok()?,
+    };
+    Some(canonical(ip))
+}
+
+fn is_port(text: &str) -> bool {
+    match text.strip_prefix('_') {
+        Some(hidden) => !hidden.is_empty() && hidden.bytes().all(is_obfuscated),
+        None => text.bytes().all(|b| b.is_ascii_digit()) && text.parse::<u16>().is_ok(),
+    }
+}
+
+const fn is_obfuscated(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
+}
+
+/// The IPv4 address that an IPv6 address stands for: mapped (RFC 4291, section 2.5.5.2), or translated under the
+/// well-known prefix `64:ff9b::/96` (RFC 6052). As IPv6 all of them would be one client.
+fn canonical(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(v6) => match v6.octets() {
+            [0x00, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] => {
+                Ipv4Addr::new(a, b, c, d).into()
+            }
+            _ => v6.into(),
+        },
+        v4 => v4,
+    }
 }
 
 fn masked(ip: IpAddr, prefix: u8) -> IpAddr {

@@ -22,6 +22,7 @@ use self::pick::{Group, Shape};
 pub use self::protocol::Protocol;
 use self::settle::Effect;
 use self::words::Words;
+use crate::attempt::Sign;
 use crate::breaker::Breaker;
 use crate::outbox::Outbox;
 use crate::store::Ask;
@@ -92,7 +93,7 @@ pub struct Outgoing {
 }
 
 /// What counters and logs are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// The store is given up for now.
     Opened {
@@ -108,6 +109,8 @@ pub enum Notice {
     /// So many letters were dropped: there was no room, the store could not be told of them within
     /// [`KEPT_FOR`](crate::outbox::KEPT_FOR), or they are told only once and it is not known whether it was.
     Dropped(u64),
+    /// Told of the outcome of attempts, the store noticed something.
+    Sign(Rc<Ask>, Sign),
     /// A lease, a lock or an idempotency key that was to be held for longer was not held any more.
     Lost,
     /// How long a call took, whatever came of it.
@@ -249,17 +252,17 @@ impl<P: Protocol> Desk<P> {
             self.turn_away(now);
             return None;
         }
+        for entry in self.line.take_left() {
+            self.drop_question(&entry, now);
+        }
         let shape = Shape {
             protocol: &self.protocol,
             topology: self.topology,
             most_commands: self.most_commands(),
             for_letters: self.for_letters,
         };
-        let picked = self.line.pick(&mut self.outbox, &shape, now);
-        for entry in picked.left {
-            self.drop_question(&entry, now);
-        }
-        if picked.groups.is_empty() {
+        let groups = self.line.pick(&mut self.outbox, &shape, now);
+        if groups.is_empty() {
             return None;
         }
         breaker.may_call(now);
@@ -269,9 +272,9 @@ impl<P: Protocol> Desk<P> {
         }
         let loads = std::mem::take(&mut self.load);
         let id = self.words.next_call();
-        let commands = self.commands(id, &picked.groups, loads, now);
+        let commands = self.commands(id, &groups, loads, now);
         let Some(call) = self.front.call(&commands).into_iter().next() else {
-            let groups = with(picked.groups, Effect::None);
+            let groups = with(groups, Effect::None);
             self.failed(groups, StoreFault::Malformed, now);
             return None;
         };
@@ -281,7 +284,7 @@ impl<P: Protocol> Desk<P> {
             timeout,
             loads,
             probes: breaker.is_probing(),
-            groups: picked.groups,
+            groups,
         });
         Some(Outgoing { id, call, timeout })
     }

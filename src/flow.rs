@@ -5,143 +5,29 @@
 //! store failed; no bytes can make it panic.
 
 mod counts;
+mod effect;
+mod event;
+mod served;
 
 use std::rc::Rc;
 
-use tollgate_config::{Millis, Mode, RouteId};
+use tollgate_config::{Millis, Mode};
 
 use self::counts::{counts, note, toll_counts};
+pub use self::effect::{Effect, Question, Told, Trip};
+pub use self::event::{Broke, Event};
+use self::served::given_up;
 use crate::body::Body;
 use crate::held::{End, Grantor, Held};
-use crate::hold::{Fence, Keep};
-use crate::limit::penalty::Lockout;
+use crate::hold::Fence;
 use crate::metrics::Counter;
 use crate::passes::{Parked, Pass};
 use crate::plan::{Check, Facts, Plan};
-use crate::reply::{Asker, Field, Reply, fields, refusal};
+use crate::reply::{Asker, fields, refusal};
 use crate::request::Request;
 use crate::rules::Rules;
-use crate::store::{Ask, Toll};
-use crate::verdict::{Boxed, Verdict};
-
-/// What happens to a request.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "made and consumed once, never stored"
-)]
-pub enum Event<'a> {
-    /// Its headers came; and what the request that it continues was let through with, if it does. Facts
-    /// tell the body where it is known already: there is none.
-    Headers(Request, Facts<'a>, Option<Parked>),
-    /// The body came, which was waited for: as a fact.
-    Body(Facts<'a>),
-    /// Nothing of the body came in time.
-    NoBody(Facts<'a>),
-    /// The store decided; or the degraded limiter, where that was asked.
-    Decided(Verdict, Toll, Millis),
-    /// The store told which box is in force.
-    Lockout(Option<Boxed>, Millis),
-    /// The store failed to answer what it was asked.
-    StoreFailed(Millis),
-    /// The response's headers came: the upstream's, or a reply's. The status where
-    /// [it is asked for](Flow::asks_status).
-    ResponseHeaders(Option<u16>, Millis),
-    /// The response came to its end.
-    ResponseEnd,
-    /// Time went by.
-    Tick(Millis),
-    /// The stream is over; whether it was the upstream that broke off, where it had begun to respond.
-    Done(Broke, Millis),
-}
-
-/// What the store is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Question {
-    /// May it pass?
-    Decide(Rc<Ask>),
-    /// Which box is in force, as far as this node knows? Changes nothing.
-    Lockout(Rc<Ask>),
-    /// May it pass, though the store failed? For the degraded limiter, over the local store.
-    Degraded(Rc<Ask>),
-}
-
-/// What is to be done on the proxy, in this order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
-    /// Take this header off the request.
-    Strip(String),
-    /// Wait for the whole body.
-    AwaitBody,
-    /// Ask; the request waits.
-    Ask(Question),
-    /// Leave the verdict for access logs.
-    Note(&'static str),
-    /// Count.
-    Count(Counter, u64),
-    /// Tell the operator of a trip of the box.
-    Trip(Trip),
-    /// Set a header of the request, in place of any other of this name.
-    Lend(Field),
-    /// Look after what the request holds, until it is [over](Event::Done): [`Event::Tick`] from time to time.
-    Hold,
-    /// Tell whoever granted it for how long what was granted is held on.
-    Tell(Told),
-    /// The stream is over, but its request may be continued by another one at once. If it is not, what it holds
-    /// is to be [ended](Held::end) as aborted.
-    Park(Parked),
-    /// Let the request go on.
-    Resume(Rc<Pass>),
-    /// Answer the request.
-    Reply(Reply),
-    /// Set the headers of this pass in the response.
-    Respond(Rc<Pass>),
-}
-
-/// Who broke off, where a response is not complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Broke {
-    /// The client, or nobody knows.
-    Client,
-    /// The upstream: it is not at work any more.
-    Upstream,
-}
-
-/// For how long what was granted is held on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
-    /// What was asked for.
-    pub ask: Rc<Ask>,
-    /// Of whom.
-    pub grantor: Grantor,
-    /// For how long.
-    pub keep: Keep,
-}
-
-impl Told {
-    /// What is to be told about something held.
-    #[must_use]
-    pub fn of(held: &Held, keep: Keep) -> Self {
-        let (ask, grantor) = held.of_whom();
-        Self {
-            ask: Rc::clone(ask),
-            grantor,
-            keep,
-        }
-    }
-}
-
-/// A trip of the penalty box, for the operator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trip {
-    /// Whose box, without the key's name: it may be a secret.
-    pub whose: String,
-    /// The route of the request that tripped it.
-    pub route: RouteId,
-    /// The box.
-    pub lockout: Lockout,
-    /// Whether it is carried out.
-    pub mode: Mode,
-}
+use crate::store::Ask;
+use crate::verdict::Verdict;
 
 /// A request's state.
 #[derive(Debug, Default)]
@@ -219,10 +105,16 @@ impl Flow {
         matches!(self, Self::Responded(Some(_), End::Aborted))
     }
 
-    /// Whether the status of the response makes a difference.
+    /// Whether the head of the response makes a difference to what is held.
     #[must_use]
     pub fn asks_status(&self) -> bool {
         self.held().is_some_and(Held::depends_on_status)
+    }
+
+    /// Whether the trailers of the response make a difference.
+    #[must_use]
+    pub fn awaits_trailers(&self) -> bool {
+        self.held().is_some_and(Held::awaits_trailers)
     }
 
     /// Whether [`Event::Tick`] makes a difference at `now`.
@@ -241,11 +133,18 @@ impl Flow {
     /// Takes an event, at a nonce, and says what to do.
     pub fn on(&mut self, rules: &Rules, event: Event<'_>, nonce: u64) -> Vec<Effect> {
         match (std::mem::take(self), event) {
-            (Self::Fresh, Event::Headers(request, _, Some(Parked { pass, held }))) => {
-                let mut effects = strip(&request);
-                effects.push(Effect::Note(pass.note));
-                effects.extend(self.pass(rules, pass, held));
-                effects
+            (Self::Fresh, Event::Headers(request, facts, Some(Parked { pass, held }))) => {
+                let tried = held.as_deref().and_then(Held::attempts);
+                if Plan::continues(rules, &request, &facts, tried) {
+                    let mut effects = strip(&request);
+                    effects.push(Effect::Note(pass.note));
+                    effects.extend(self.pass(rules, pass, held));
+                    effects
+                } else {
+                    let mut effects = held.map_or_else(Vec::new, |held| given_up(&held, facts.now));
+                    effects.extend(self.arrive(rules, request, &facts, nonce));
+                    effects
+                }
             }
             (Self::Fresh, Event::Headers(request, facts, None)) => {
                 self.arrive(rules, request, &facts, nonce)
@@ -297,44 +196,9 @@ impl Flow {
                 };
                 self.settle(rules, &asking, verdict, Grantor::Store, now, nonce)
             }
-            (Self::Passed(pass, mut held), Event::ResponseHeaders(status, now)) => {
-                let mut effects = Vec::new();
-                let answered = |(held, status): (&mut Box<Held>, u16)| {
-                    let keep = held.answered(status, now)?;
-                    Some(Effect::Tell(Told::of(held, keep)))
-                };
-                effects.extend(held.as_mut().zip(status).and_then(answered));
-                *self = Self::Responded(held, End::Aborted);
-                if !pass.fields.is_empty() {
-                    effects.push(Effect::Respond(pass));
-                }
-                effects
-            }
-            (Self::Responded(held, _), Event::ResponseEnd) => {
-                *self = Self::Responded(held, End::Complete);
-                Vec::new()
-            }
-            (mut passed @ (Self::Passed(..) | Self::Responded(..)), Event::Tick(now)) => {
-                let effects = passed.renew(now);
+            (passed @ (Self::Passed(..) | Self::Responded(..)), event) => {
                 *self = passed;
-                effects
-            }
-            // No response came: the client left, or the proxy follows a redirect itself.
-            (Self::Passed(pass, held), Event::Done(..)) if !pass.id.is_empty() => {
-                *self = Self::Over;
-                vec![Effect::Park(Parked { pass, held })]
-            }
-            (Self::Passed(_, Some(held)), Event::Done(_, now)) => {
-                *self = Self::Over;
-                vec![Effect::Tell(Told::of(&held, held.end(End::Aborted, now)))]
-            }
-            (Self::Responded(Some(held), end), Event::Done(broke, now)) => {
-                *self = Self::Over;
-                let end = match broke {
-                    Broke::Upstream => End::Complete,
-                    Broke::Client => end,
-                };
-                vec![Effect::Tell(Told::of(&held, held.end(end, now)))]
+                self.served(rules, event)
             }
             (_, Event::Done(..)) => {
                 *self = Self::Over;
@@ -475,21 +339,13 @@ impl Flow {
         if let Some(held) = &held {
             let headers = held.headers(|ask| rules.member(ask));
             effects.extend(headers.into_iter().map(Effect::Lend));
-            effects.push(Effect::Hold);
+            if held.lasts() {
+                effects.push(Effect::Hold);
+            }
         }
         effects.push(Effect::Resume(Rc::clone(&pass)));
         *self = Self::Passed(pass, held);
         effects
-    }
-
-    fn renew(&mut self, now: Millis) -> Vec<Effect> {
-        let (Self::Passed(_, Some(held)) | Self::Responded(Some(held), _)) = self else {
-            return Vec::new();
-        };
-        let keep = held.renew(now);
-        keep.map(|keep| Effect::Tell(Told::of(held, keep)))
-            .into_iter()
-            .collect()
     }
 }
 

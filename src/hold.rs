@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use tollgate_config::Millis;
 
+use crate::attempt::{Attempts, Outcome};
 use crate::identity::Id;
 
 /// A lease, a lock and an idempotency key are held for so long at a time while the stream lives, so that a
@@ -64,6 +65,8 @@ pub struct Wanted {
     pub lease: Option<LeaseWanted>,
     /// The quota: spent when granted.
     pub quota: Option<QuotaWanted>,
+    /// Attempts at credentials, pending until their outcome is told.
+    pub attempts: Option<Rc<Attempts>>,
 }
 
 impl Wanted {
@@ -76,13 +79,17 @@ impl Wanted {
             lock: None,
             lease: None,
             quota: None,
+            attempts: None,
         }
     }
 
     /// Whether any of it has to be let go some time.
     #[must_use]
     pub const fn is_held(&self) -> bool {
-        self.flight.is_some() || self.lock.is_some() || self.lease.is_some()
+        self.flight.is_some()
+            || self.lock.is_some()
+            || self.lease.is_some()
+            || self.attempts.is_some()
     }
 }
 
@@ -97,6 +104,9 @@ pub struct Keep {
     pub lock: Millis,
     /// The idempotency key.
     pub flight: Millis,
+    /// What became of the attempts, if that is to be told; they are not held on. An outcome that never is
+    /// told is a failure after [`HELD_FOR`], as of then.
+    pub outcome: Option<Outcome>,
 }
 
 impl Keep {
@@ -105,6 +115,7 @@ impl Keep {
         lease: Millis(0),
         lock: Millis(0),
         flight: Millis(0),
+        outcome: None,
     };
 
     /// All of it for as long as is usual while a stream lives.
@@ -112,5 +123,32 @@ impl Keep {
         lease: HELD_FOR,
         lock: HELD_FOR,
         flight: HELD_FOR,
+        outcome: None,
     };
+
+    /// What is to be told where this was to be told, and then something later: that, but what was let go is never
+    /// held again, and the first outcome stays.
+    #[must_use]
+    pub const fn then(self, later: Self) -> Self {
+        Self {
+            lease: shorter(self.lease, later.lease),
+            lock: shorter(self.lock, later.lock),
+            flight: shorter(self.flight, later.flight),
+            outcome: match self.outcome {
+                None => later.outcome,
+                told => told,
+            },
+        }
+    }
+
+    /// Whether it says that a stream lives, and nothing of how it will end.
+    #[must_use]
+    pub const fn is_renewal(&self) -> bool {
+        let usual = HELD_FOR.0;
+        self.lease.0 == usual && self.lock.0 == usual && self.flight.0 == usual
+    }
+}
+
+const fn shorter(earlier: Millis, later: Millis) -> Millis {
+    if earlier.0 == 0 { earlier } else { later }
 }

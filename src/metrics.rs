@@ -3,7 +3,7 @@
 //! Proxies know flat names, so a label is two segments of a dotted one
 //! (`tollgate_points_total.tier.growth`); `stats_tags` in Envoy's bootstrap turn them into labels.
 
-use tollgate_config::{Config, Mode, RouteId};
+use tollgate_config::{Config, Mode, RouteId, ThrottleId};
 
 use crate::plan::TierLabel;
 use crate::verdict::Scope;
@@ -48,6 +48,8 @@ pub enum Counter {
     Retries,
     /// Requests refused because all leases of the route's kind are held.
     LeasesRefused(RouteId),
+    /// Failed attempts at credentials, by throttle.
+    AuthFailures(ThrottleId),
     /// Messages to the store that were given up, after retries or for lack of room.
     OutboxDropped,
     /// Decisions that the store did not make.
@@ -104,6 +106,11 @@ impl Counter {
                 let lease = config.routes.get(route.0).and_then(|r| r.lease.as_ref());
                 let kind = lease.map_or("none", |lease| lease.kind.as_str());
                 format!("tollgate_leases_refused_total.kind.{kind}")
+            }
+            Self::AuthFailures(throttle) => {
+                let throttle = config.auth_throttles.get(throttle.0);
+                let name = throttle.map_or("none", |throttle| throttle.name.as_str());
+                format!("tollgate_auth_failures_total.throttle.{name}")
             }
             Self::OutboxDropped => "tollgate_outbox_dropped_total".to_owned(),
             Self::StoreErrors(error) => {

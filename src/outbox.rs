@@ -3,7 +3,8 @@
 //!
 //! [`Step::Keep`] and [`Step::Revoke`] may be told again: they are tried, with a growing pause, until
 //! [`KEPT_FOR`] after they were told. [`Step::GiveBack`] and [`Step::Undo`] are sent once. There is one
-//! letter a hold at a time: what is told later of the same hold takes the place of what was told before.
+//! letter about a hold at a time, on each leg: what is told later of the same takes the place of what was told
+//! before, except that an outcome stays until it was told.
 //!
 //! A letter that was taken is still the outbox's: it is [`delivered`](Outbox::delivered) or comes back.
 
@@ -13,6 +14,7 @@ use std::rc::Rc;
 use tollgate_config::Millis;
 
 use crate::hold::{HoldId, Keep};
+use crate::store::Leg;
 use crate::store::script::{Item, Step};
 
 /// Letters at most, those that were taken included.
@@ -59,7 +61,7 @@ impl Letter {
     }
 
     /// The hold it is about, if it may be told again.
-    fn hold(&self) -> Option<HoldId> {
+    fn hold(&self) -> Option<Hold> {
         hold_of(&self.item)
     }
 
@@ -74,6 +76,9 @@ impl Letter {
     }
 }
 
+/// What a request holds on a leg.
+type Hold = (HoldId, Leg);
+
 /// In the order of their telling; the number tells apart what was told at the same time.
 type Place = (Millis, u64);
 
@@ -83,15 +88,15 @@ pub struct Outbox {
     letters: BTreeMap<Place, Letter>,
     numbers: u64,
     /// Where the letter about a hold is.
-    holds: HashMap<HoldId, Place>,
+    holds: HashMap<Hold, Place>,
     /// How many letters there are under a hash tag.
     tags: HashMap<Rc<str>, usize>,
     /// So many were taken, or lent, and have not come back.
     away: usize,
-    /// Holds that another outbox has a letter about: a second one could overtake it.
-    lent: HashSet<HoldId>,
+    /// Holds about which one of them is: a second one could overtake it.
+    busy: HashSet<Hold>,
     /// Letters that another outbox lent to this one, and the holds they are about.
-    borrowed: (usize, Vec<HoldId>),
+    borrowed: (usize, Vec<Hold>),
     dropped: u64,
 }
 
@@ -101,8 +106,8 @@ impl Outbox {
     pub fn tell(&mut self, item: Item, tag: &str, now: Millis) -> bool {
         let is_letter = match item.step {
             Step::GiveBack | Step::Undo => true,
-            Step::Keep(_) | Step::Revoke => hold_of(&item).is_some(),
-            Step::Whole | Step::Address | Step::Owner => false,
+            Step::Keep(..) | Step::Revoke(_) => hold_of(&item).is_some(),
+            Step::Whole | Step::Part(_) => false,
         };
         if !is_letter {
             return false;
@@ -157,6 +162,7 @@ impl Outbox {
         let places: Vec<Place> = self.letters.iter().filter_map(of).take(most).collect();
         let taken: Vec<Letter> = places.iter().filter_map(|at| self.remove(at)).collect();
         self.away = self.away.saturating_add(taken.len());
+        self.busy.extend(taken.iter().filter_map(Letter::hold));
         taken
     }
 
@@ -171,13 +177,12 @@ impl Outbox {
 
     /// A letter that was taken has been carried out.
     pub fn delivered(&mut self, letter: Letter) {
-        drop(letter);
-        self.away = self.away.saturating_sub(1);
+        self.came_back(&letter);
     }
 
     /// A letter that was taken was not carried out, for no fault of anybody's.
     pub fn put_back(&mut self, letter: Letter, now: Millis) {
-        self.away = self.away.saturating_sub(1);
+        self.came_back(&letter);
         self.restore(letter, now);
     }
 
@@ -192,7 +197,7 @@ impl Outbox {
         if letter.hold().is_some() {
             self.not_sent(letter, now);
         } else {
-            self.away = self.away.saturating_sub(1);
+            self.came_back(&letter);
             self.drop_one();
         }
     }
@@ -225,10 +230,7 @@ impl Outbox {
         let letters = self.take(most, wanted);
         let lent = letters.len();
         for letter in letters {
-            if let Some(hold) = letter.hold() {
-                self.lent.insert(hold);
-                to.borrowed.1.push(hold);
-            }
+            to.borrowed.1.extend(letter.hold());
             to.borrowed.0 = to.borrowed.0.saturating_add(1);
             to.insert(letter);
         }
@@ -240,7 +242,7 @@ impl Outbox {
         let (borrowed, holds) = std::mem::take(&mut from.borrowed);
         self.away = self.away.saturating_sub(borrowed);
         for hold in holds {
-            self.lent.remove(&hold);
+            self.busy.remove(&hold);
         }
         from.holds.clear();
         from.tags.clear();
@@ -250,9 +252,17 @@ impl Outbox {
         self.dropped = self.dropped.saturating_add(from.take_dropped());
     }
 
-    /// Whether no other outbox has a letter about the same hold.
+    /// Whether no letter about the same hold is away.
     fn is_here(&self, letter: &Letter) -> bool {
-        self.lent.is_empty() || letter.hold().is_none_or(|hold| !self.lent.contains(&hold))
+        self.busy.is_empty() || letter.hold().is_none_or(|hold| !self.busy.contains(&hold))
+    }
+
+    /// A letter that was taken is away no more.
+    fn came_back(&mut self, letter: &Letter) {
+        self.away = self.away.saturating_sub(1);
+        if let Some(hold) = letter.hold() {
+            self.busy.remove(&hold);
+        }
     }
 
     /// A letter comes back, unless its time is over; what was told of its hold meanwhile is later than it.
@@ -308,29 +318,31 @@ impl Outbox {
     }
 }
 
-/// The hold that an item is about, if it may be told again.
-fn hold_of(item: &Item) -> Option<HoldId> {
+/// The hold that an item is about, and on which leg, if it may be told again.
+fn hold_of(item: &Item) -> Option<Hold> {
     match item.step {
-        Step::Keep(_) | Step::Revoke => item.ask.wanted.as_ref().map(|wanted| wanted.id),
+        Step::Keep(leg, _) | Step::Revoke(leg) => {
+            let wanted = item.ask.wanted.as_ref()?;
+            Some((wanted.id, leg))
+        }
         _ => None,
     }
 }
 
-/// What two letters about a hold come to: the later one, but what was let go is never held again.
+/// What two letters about a hold come to: the later one, but what was let go is never held again, and no
+/// outcome is lost.
 const fn after_both(earlier: Step, later: Step) -> Step {
     match (earlier, later) {
-        (Step::Revoke, _) => Step::Revoke,
-        (Step::Keep(earlier), Step::Keep(later)) => Step::Keep(Keep {
-            lease: shorter(earlier.lease, later.lease),
-            lock: shorter(earlier.lock, later.lock),
-            flight: shorter(earlier.flight, later.flight),
-        }),
+        (Step::Keep(leg, earlier), Step::Keep(_, later)) => Step::Keep(leg, earlier.then(later)),
+        // Whatever has an outcome was let through: there is nothing to be marked.
+        (Step::Keep(leg, keep), Step::Revoke(_)) | (Step::Revoke(leg), Step::Keep(_, keep))
+            if keep.outcome.is_some() =>
+        {
+            Step::Keep(leg, keep.then(Keep::NOTHING))
+        }
+        (Step::Revoke(leg), _) => Step::Revoke(leg),
         _ => later,
     }
-}
-
-const fn shorter(earlier: Millis, later: Millis) -> Millis {
-    if earlier.0 == 0 { earlier } else { later }
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! A proxy may follow a redirect of the upstream itself, and then plays the filters again for the same request, in
 //! the same turn in which it ends the first stream: it must not pay twice, nor lose what it holds. Such a second head
 //! names the first one's path, and has its id; it takes the pass of the first. Forging such a head is worth at most
-//! one request of one's own that was given up in the same turn.
+//! one request of one's own that was given up in the same turn; under throttles it has to be the same attempt as
+//! that one.
 
 use std::rc::Rc;
 

@@ -2,10 +2,11 @@
 
 use tollgate_config::Millis;
 
+use crate::limit::penalty::Lockout;
 use crate::plan::Plan;
 use crate::request::Request;
 use crate::rules::Rules;
-use crate::verdict::{Obstacle, Scope, Verdict};
+use crate::verdict::{AuthLockout, Boxed, Obstacle, Verdict};
 
 mod fault;
 pub mod fields;
@@ -94,18 +95,25 @@ pub fn refusal(verdict: &Verdict, asker: &Asker<'_>) -> Option<Reply> {
                 Document::of(detail),
             )
         }
-        Verdict::Boxed(boxed) => {
-            fields.push(("x-penalty-box-status", "Active-Lockout".to_owned()));
-            let retry = RetryAfter::spread(boxed.lockout.until.since(asker.now), asker.nonce);
-            let whom = match boxed.scope {
-                Scope::Key => "This API key is",
-                Scope::Ip => "Anonymous requests from this address are",
-            };
+        Verdict::AuthBusy => {
+            let detail = "Other attempts are still being checked; retry in 1 second.".to_owned();
             (
-                &PENALTY_BOX_ACTIVE,
-                Some(retry),
-                problem::boxed(whom, &boxed.lockout),
+                &RATE_LIMIT_EXCEEDED,
+                Some(RetryAfter::SOON),
+                Document::of(detail),
             )
+        }
+        Verdict::Boxed(Boxed { scope, lockout, .. }) => {
+            let (field, retry) = locked_out(asker, lockout);
+            fields.push(field);
+            let document = problem::boxed(*scope, lockout);
+            (&PENALTY_BOX_ACTIVE, Some(retry), document)
+        }
+        Verdict::AuthLockout(AuthLockout { lockout, .. }) => {
+            let (field, retry) = locked_out(asker, lockout);
+            fields.push(field);
+            let document = problem::auth_lockout(lockout);
+            (&PENALTY_BOX_ACTIVE, Some(retry), document)
         }
         Verdict::IdempotencyKey(fault) => (
             &IDEMPOTENCY_KEY_REQUIRED,
@@ -140,6 +148,13 @@ pub fn refusal(verdict: &Verdict, asker: &Asker<'_>) -> Option<Reply> {
         form: form(kind, retry, document, asker, &mut fields),
         fields,
     })
+}
+
+/// What whoever is locked out is told in the head: that it is, and until when.
+fn locked_out(asker: &Asker<'_>, lockout: &Lockout) -> (Field, RetryAfter) {
+    let left = lockout.until.since(asker.now);
+    let field = ("x-penalty-box-status", "Active-Lockout".to_owned());
+    (field, RetryAfter::spread(left, asker.nonce))
 }
 
 fn form(

@@ -163,6 +163,17 @@ impl Request {
             .collect()
     }
 
+    /// Whether the body has a content coding. Coding names are case-insensitive, and a field may list several (RFC
+    /// 9110, section 8.4).
+    #[must_use]
+    pub fn is_encoded(&self) -> bool {
+        let mut codings = self
+            .values("content-encoding")
+            .flat_map(|value| value.split(|b| *b == b','))
+            .map(<[u8]>::trim_ascii);
+        codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
+    }
+
     /// Whether the client speaks gRPC, as Envoy sees it: `application/grpc`, with a `+` suffix or
     /// without. Anything else gets an HTTP answer, since Envoy would not give it a gRPC status.
     #[must_use]

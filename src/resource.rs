@@ -1,13 +1,12 @@
 //! The name of the resource that a request locks. What two servers may read in two ways is refused: the
 //! upstream might work on another resource than the one that is locked.
 
-mod json;
-
 use percent_encoding::percent_decode;
 use tollgate_config::{LockBy, path};
 
 use crate::body::Body;
 use crate::identity::Id;
+use crate::json::{self, JsonFault};
 use crate::request::{Occurs, Request};
 use crate::verdict::ResourceFault;
 
@@ -68,18 +67,24 @@ fn segment(index: usize, path: &[u8]) -> Vec<u8> {
 }
 
 fn in_body(pointer: &[String], request: &Request, body: &Body) -> Result<Id, ResourceFault> {
-    // Coding names are case-insensitive, and a field may list several (RFC 9110, section 8.4).
-    let mut codings = request
-        .values("content-encoding")
-        .flat_map(|value| value.split(|b| *b == b','))
-        .map(<[u8]>::trim_ascii);
-    if codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")) {
+    if request.is_encoded() {
         return Err(ResourceFault::Encoded);
     }
     match body {
         Body::TooLarge => Err(ResourceFault::TooLarge),
         Body::Whole(bytes) if bytes.is_empty() => Err(ResourceFault::Missing),
         Body::Whole(bytes) => named(json::find(pointer, bytes)?.as_bytes()),
+    }
+}
+
+impl From<JsonFault> for ResourceFault {
+    fn from(fault: JsonFault) -> Self {
+        match fault {
+            JsonFault::Missing | JsonFault::OtherCase => Self::Missing,
+            JsonFault::Doubled => Self::Doubled,
+            JsonFault::Malformed => Self::Malformed,
+            JsonFault::NoName => Self::NoName,
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod host;
 mod http;
 mod remote;
 mod root;
+mod signs;
 
 use proxy_wasm::traits::RootContext;
 use proxy_wasm::types::LogLevel;

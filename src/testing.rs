@@ -1,7 +1,10 @@
 //! What the unit tests share: configurations from JSON, requests, buckets. Test builds only.
 
-use tollgate_config::{Config, Limit, Millis, Points, Seconds};
+pub(crate) mod throttles;
 
+use tollgate_config::{Config, Limit, Millis, Points, Seconds, ThrottleId};
+
+use crate::attempt::{Attempt, Who};
 use crate::body::Body;
 use crate::hold::{HoldId, LeaseWanted, Wanted};
 use crate::limit::bucket::Meter;
@@ -112,5 +115,22 @@ pub(crate) fn a_lease(id: u64) -> Wanted {
     Wanted {
         lease: Some(lease),
         ..Wanted::nothing(HoldId(id))
+    }
+}
+
+/// An attempt under a throttle that takes slots, of 5 failures in 15 minutes.
+pub(crate) fn an_attempt(throttle: &str, who: Who) -> Attempt {
+    Attempt {
+        throttle: ThrottleId(0),
+        name: throttle.into(),
+        who,
+        failures: 5,
+        within: Millis(900_000),
+        levels: [Millis(300_000), Millis(3_600_000), Millis(86_400_000)],
+        max_level: if who == Who::Ip { 3 } else { 2 },
+        offense_memory: Millis(86_400_000),
+        provisional: true,
+        spares: matches!(who, Who::Subject(_)),
+        resets: who != Who::Ip,
     }
 }

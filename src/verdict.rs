@@ -1,6 +1,6 @@
 //! What was decided for one request, and where the client stands after it.
 
-use tollgate_config::Millis;
+use tollgate_config::{Millis, ThrottleId};
 
 use crate::hold::Fence;
 use crate::limit::{
@@ -112,6 +112,8 @@ pub enum Scope {
     Key,
     /// A client address.
     Ip,
+    /// A subject, whose credentials are presented.
+    Subject,
 }
 
 impl Scope {
@@ -121,6 +123,7 @@ impl Scope {
         match self {
             Self::Key => "key",
             Self::Ip => "ip",
+            Self::Subject => "subject",
         }
     }
 }
@@ -196,6 +199,36 @@ pub struct Boxed {
     pub tripped: bool,
 }
 
+/// A refusal because of failed attempts at credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuthLockout {
+    /// By which throttle: which of [`Attempts::list`](crate::attempt::Attempts::list).
+    pub attempt: usize,
+    /// Its level and end.
+    pub lockout: Lockout,
+    /// This very request found the window filled, by attempts whose outcome never came.
+    pub tripped: bool,
+}
+
+/// Why the subject cannot be read, whose credentials are presented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubjectFault {
+    /// It is nowhere, or empty.
+    Missing,
+    /// There is more than one, or servers may read it in different ways.
+    Doubled,
+    /// `Authorization: Basic` is followed by anything but the base64 of a user-id, a colon and a password.
+    Basic,
+    /// The body has a content coding.
+    Encoded,
+    /// The body is neither a form nor JSON, as far as it has to be.
+    Malformed,
+    /// The value is neither a string nor an integer.
+    NoName,
+    /// The body is too large to be read.
+    TooLarge,
+}
+
 /// Why the resource to lock cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceFault {
@@ -220,6 +253,8 @@ pub enum Invalid {
     DoubledHeader(String),
     /// The resource to lock is not named.
     Resource(ResourceFault),
+    /// The subject is not named whose credentials are presented, as this throttle has to know it.
+    Subject(ThrottleId, SubjectFault),
 }
 
 /// Why an `Idempotency-Key` was not accepted.
@@ -248,6 +283,10 @@ pub enum Verdict {
     Taken(Taken),
     /// In the penalty box.
     Boxed(Boxed),
+    /// Locked out after failed attempts at credentials.
+    AuthLockout(AuthLockout),
+    /// As many attempts at credentials are in flight as may fail.
+    AuthBusy,
     /// The `Idempotency-Key` is missing or malformed.
     IdempotencyKey(KeyFault),
     /// It contradicts itself.
@@ -269,6 +308,8 @@ impl Verdict {
             Self::Throttled(_) | Self::Contended => "throttled",
             Self::Taken(taken) => taken.by.name(),
             Self::Boxed(_) => "boxed",
+            Self::AuthLockout(_) => "auth_lockout",
+            Self::AuthBusy => "auth_busy",
             Self::IdempotencyKey(_) => "idempotency",
             Self::Invalid(_) => "invalid",
             Self::Unavailable => "unavailable",
@@ -285,6 +326,8 @@ impl Verdict {
             Self::Throttled(_) | Self::Contended => "shadow_throttled",
             Self::Taken(taken) => taken.by.shadow_name(),
             Self::Boxed(_) => "shadow_boxed",
+            Self::AuthLockout(_) => "shadow_auth_lockout",
+            Self::AuthBusy => "shadow_auth_busy",
             Self::IdempotencyKey(_) => "shadow_idempotency",
             Self::Invalid(_) => "shadow_invalid",
             Self::Unavailable => "shadow_unavailable",

@@ -7,8 +7,12 @@
     clippy::indexing_slicing
 )]
 
+#[path = "agreement/attempts.rs"]
+mod attempts;
 #[path = "agreement/choices.rs"]
 mod choices;
+#[path = "agreement/logins.rs"]
+mod logins;
 #[path = "agreement/server.rs"]
 mod server;
 
@@ -20,6 +24,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use tollgate_config::{Bytes, Millis};
 use tollgate_filter::hold::{Fence, HoldId, Keep};
+use tollgate_filter::store::Leg;
 use tollgate_filter::store::local::{Local, PAGE_SIZE, heap::Heap};
 use tollgate_filter::store::script::{Clock, Decision, Item, Script, Step};
 use tollgate_filter::store::{Ask, Store as _, Subject};
@@ -69,12 +74,14 @@ impl Remote {
             let ask = Rc::clone(ask);
             self.call(&[Item { ask, step }], now).remove(0)
         };
-        let address = match step(Step::Address) {
-            Decision::Passed(standing) => standing,
+        let address = match step(Step::Part(Leg::Address)) {
+            Decision::Passed(Some(standing)) => standing,
             Decision::Verdict(refused) => return refused,
-            Decision::Done | Decision::Kept(_) => panic!("nothing was given back"),
+            Decision::Done | Decision::Kept(_) | Decision::Passed(None) => {
+                panic!("nothing was given back")
+            }
         };
-        let verdict = match step(Step::Owner) {
+        let verdict = match step(Step::Part(Leg::Owner)) {
             Decision::Verdict(verdict) => verdict,
             // It was revoked before it came.
             Decision::Done => Verdict::Contended,
@@ -131,17 +138,18 @@ impl Story {
                     lease,
                     lock,
                     flight,
+                    outcome: None,
                 };
-                (of.checked_rem(last)?, Step::Keep(keep))
+                (of.checked_rem(last)?, Step::Keep(Leg::Owner, keep))
             }
-            Act::Revoke(of) => (of.checked_rem(last)?, Step::Revoke),
+            Act::Revoke(of) => (of.checked_rem(last)?, Step::Revoke(Leg::Owner)),
             Act::Overtake(of) => {
                 let place = of.checked_rem(self.under_way.len())?;
-                (self.under_way[place], Step::Revoke)
+                (self.under_way[place], Step::Revoke(Leg::Owner))
             }
         };
         let ask = ask(&self.choices[number], HoldId(number as u64), plenty);
-        let later = matches!(step, Step::Keep(_) | Step::Revoke);
+        let later = matches!(step, Step::Keep(..) | Step::Revoke(_));
         let there = !later || ask.wanted.is_some();
         let ask = Rc::new(ask);
         there.then_some(Item { ask, step })
@@ -162,7 +170,9 @@ impl Story {
         if let Some(lock) = wanted {
             let owner = match &ask.subject {
                 Subject::Key { tenant, .. } => tenant.as_str().to_owned(),
-                Subject::Anonymous { address, .. } => address.to_string(),
+                Subject::Anonymous { address, .. } | Subject::Credential { address, .. } => {
+                    address.to_string()
+                }
             };
             let resource = format!("{owner} {} {}", ask.shadow, lock.as_str());
             let last = &mut self.fences.entry(resource).or_default()[side];
@@ -177,8 +187,8 @@ impl Story {
 fn locally(local: &mut Local<Heap>, item: &Item, now: Millis) -> Decision {
     let ask = &item.ask;
     match item.step {
-        Step::Keep(keep) => Decision::Kept(local.keep(ask, keep, now).unwrap()),
-        Step::Revoke => {
+        Step::Keep(_, keep) => Decision::Kept(local.keep(ask, keep, now).unwrap()),
+        Step::Revoke(Leg::Owner) => {
             local.revoke(ask, now).unwrap();
             Decision::Done
         }

@@ -20,7 +20,7 @@ mod targets;
 const MUTATIONS: u32 = 20_000;
 
 /// What parsers stumble over.
-const WORDS: [&[u8]; 30] = [
+const WORDS: [&[u8]; 34] = [
     b"\n",
     b"\r\n",
     b"\\n",
@@ -51,6 +51,10 @@ const WORDS: [&[u8]; 30] = [
     b"\x12\x0a",
     b"x-tollgate-:",
     b"x-tenant-id:t\n",
+    b"&client_id=b",
+    b";Client.Id=b",
+    b"\"client_id\":\"b\",",
+    b"authorization:Basic YTpi\n",
 ];
 
 fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
@@ -141,4 +145,9 @@ fn any_refusal_is_a_document() {
 #[test]
 fn any_resource_is_safe_or_refused() {
     play_all(targets::ALL[5]);
+}
+
+#[test]
+fn any_subject_is_hashed_or_refused() {
+    play_all(targets::ALL[6]);
 }

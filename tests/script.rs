@@ -6,6 +6,8 @@
     clippy::indexing_slicing
 )]
 
+#[path = "script/attempts.rs"]
+mod attempts;
 #[path = "script/held.rs"]
 mod held;
 #[path = "agreement/server.rs"]

@@ -22,12 +22,24 @@ pub struct IdSource {
     pub sha256: bool,
 }
 
+/// Who tells the client's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientIpFrom {
+    /// The proxy that the filter runs in: the address it established.
+    Connection,
+    /// The proxies before it, by `X-Forwarded-For`: so many of them are trusted, at least 1. The client is
+    /// that entry from the right.
+    XForwardedFor(u32),
+    /// The proxies before it, by `Forwarded` (RFC 7239): so many of them are trusted, at least 1. The client
+    /// is the `for` of that element from the right.
+    Forwarded(u32),
+}
+
 /// Which address counts as the client's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientIp {
-    /// `None`: the address the proxy established. `Some(n)`: the n-th `X-Forwarded-For` entry from
-    /// the right, n at least 1.
-    pub trusted_hops: Option<u32>,
+    /// Who tells it.
+    pub from: ClientIpFrom,
     /// Leading bits of an IPv6 address that count as one client, 1 to 128; 64 by default.
     pub ipv6_prefix: u8,
 }

@@ -19,21 +19,24 @@ mod router;
 mod share;
 mod store;
 mod substitute;
+mod throttle;
 mod tier;
 mod tree;
 mod units;
 
 pub use error::{ConfigError, ConfigErrors};
 pub use headers::{Dialect, Headers, Problem};
-pub use identity::{ClientIp, IdSource, Identity, Source};
+pub use identity::{ClientIp, ClientIpFrom, IdSource, Identity, Source};
 pub use limit::Limit;
 pub use penalty::{BoxMode, PenaltyBox};
 pub use route::{
-    Cost, IdempotencyKey, Lease, Lock, LockBy, OnAbort, OnStoreFailure, Route, RouteId, WhenRange,
+    Cost, IdempotencyKey, Lease, Limiter, Lock, LockBy, OnAbort, OnStoreFailure, Route, RouteId,
+    WhenRange,
 };
 pub use router::Router;
 pub use share::Share;
 pub use store::{Breaker, Front, Redis, Secret, StoreKind, Topology};
+pub use throttle::{Stuffing, SubjectSource, Throttle, ThrottleBy, ThrottleId};
 pub use tier::{Penalty, Quota, Slots, Tier, TierId};
 pub use units::{Bytes, Millis, Points, Seconds};
 
@@ -81,6 +84,10 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// Finds the first route of a method and path.
     pub router: Router,
+    /// Throttles of failed credentials, at most 32; a [`ThrottleId`] indexes this list.
+    pub auth_throttles: Vec<Throttle>,
+    /// What from one address is taken for credential stuffing, and bans it.
+    pub stuffing: Option<Stuffing>,
     /// Share of each limit that the degraded limiter grants, 0.25 by default.
     pub degraded_share: Share,
     /// Which rate limit headers are sent.

@@ -7,16 +7,25 @@ mod headers;
 mod hold;
 mod identity;
 mod kinds;
+mod known_routes;
 mod limit;
 mod lock_by;
+mod matching;
 mod penalty;
+mod pointer;
 mod route;
+mod statuses;
 mod store;
+mod stuffing;
+mod subject;
+mod throttle;
 mod tier;
 mod warn;
 
 use burst::Bursts;
 use kinds::Kinds;
+use known_routes::KnownRoutes;
+use route::Assembled;
 
 use crate::{
     Config, Mode, Share,
@@ -79,6 +88,8 @@ fn root(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Config> {
             "tiers",
             "penalty_box",
             "routes",
+            "auth_throttles",
+            "stuffing",
             "degraded",
             "headers",
             "problem",
@@ -104,8 +115,23 @@ fn root(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Config> {
         tier::read(reader, at, &most, &mut bursts, &mut kinds)
     });
     let penalty_box = fields.optional(reader, "penalty_box", penalty::default(), penalty::terms);
+    let mut known = KnownRoutes::default();
     let routes = fields.optional(reader, "routes", Vec::new(), |reader, at| {
-        route::read(reader, at, &bursts, &kinds)
+        route::read(reader, at, &bursts, &kinds, &mut known)
+    });
+    let [lockout, ..] = penalty_box
+        .as_ref()
+        .map_or_else(|| penalty::default().levels, |terms| terms.levels);
+    let around = throttle::Around {
+        routes: &known,
+        store_can_fail,
+        lockout,
+    };
+    let throttles = fields.optional(reader, "auth_throttles", Vec::new(), |reader, at| {
+        throttle::read(reader, at, &around)
+    });
+    let stuffing = fields.optional(reader, "stuffing", None, |reader, at| {
+        stuffing::read(reader, at, throttles.as_deref()).map(Some)
     });
     let degraded_share = degraded_share(reader, &fields);
     let headers = fields.optional(reader, "headers", headers::default(), headers::read);
@@ -116,7 +142,12 @@ fn root(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Config> {
         headers::problem,
     );
 
-    let (routes, router) = route::assemble(reader, &fields, routes?);
+    let exempt = exempt?;
+    let Assembled {
+        routes,
+        router,
+        met,
+    } = route::assemble(reader, &fields, routes?, &exempt);
     let config = Config {
         mode: mode?,
         store: store?,
@@ -124,17 +155,19 @@ fn root(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Config> {
         ip_limit: ip_limit?,
         anonymous: anonymous?,
         anonymous_penalty: penalty::STRIKES,
-        exempt: exempt?,
+        exempt,
         tiers: tiers?,
         penalty_box: penalty_box?,
         routes,
         router,
+        auth_throttles: throttles?,
+        stuffing: stuffing?,
         degraded_share: degraded_share?,
         headers: headers?,
         problem: problem?,
         warnings: Vec::new(),
     };
-    warn::warn(reader, &fields, &config);
+    warn::warn(reader, &fields, &config, &met);
     Some(config)
 }
 

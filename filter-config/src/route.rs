@@ -51,6 +51,16 @@ pub enum OnStoreFailure {
     Closed,
 }
 
+/// Which limits a request meets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Limiter {
+    /// Those of its tenant's tier, or of anonymous requests.
+    #[default]
+    Tier,
+    /// Neither: only `ip_limit` and auth throttles. Nobody is known yet where credentials are presented.
+    Credential,
+}
+
 /// What becomes of a lease or a lock when the client goes away before the response is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnAbort {
@@ -107,6 +117,8 @@ pub struct Route {
     pub name: String,
     /// The route's own mode.
     pub mode: Option<Mode>,
+    /// Which limits a request meets.
+    pub limiter: Limiter,
     /// What a request costs.
     pub cost: Cost,
     /// Whether a request must carry an `Idempotency-Key`.

@@ -6,6 +6,7 @@ mod fields;
 mod holds;
 mod random;
 mod store;
+mod throttles;
 
 use prost::Message;
 use prost_types::{ListValue, Struct, Value, value::Kind};

@@ -1,17 +1,18 @@
 //! The course of one question: which step comes first, what follows an answer, what undoes it. Must not
 //! know of calls.
 //!
-//! Where a call may touch any key, a question is one step. Under `topology: cluster` a tenant and a
-//! client's address live on different nodes, so a question that meets both takes two: the address
-//! first, then the tenant, and the address gets its point back if the tenant refuses.
+//! Where a call may touch any key, a question is one step. Under `topology: cluster` its [legs](Ask::legs) may
+//! live on different nodes, so each is a step: a leg is asked when those before it let the request pass, and if it
+//! does not, they get back what they gave.
 
 use std::rc::Rc;
 
 use tollgate_config::{Millis, Topology};
 
-use crate::hold::{Keep, Wanted};
+use crate::attempt::Sign;
+use crate::hold::Keep;
 use crate::store::script::{Decision, Item, Step};
-use crate::store::{Ask, Subject};
+use crate::store::{Ask, Leg, Subject};
 use crate::verdict::{Standing, Taken, Throttled, Verdict};
 
 /// What follows an answer.
@@ -19,51 +20,91 @@ use crate::verdict::{Standing, Taken, Throttled, Verdict};
 pub(super) enum Next {
     /// The question is decided.
     Decided(Verdict),
-    /// The address let it pass; it stands so with `ip_limit`: the owner is asked.
-    Owner(Standing),
+    /// A leg let it pass, and the next one is asked; what has been said so far.
+    Asked(Leg, Passed),
     /// It is done: what nobody waits for. Of a question: it was revoked before it came, and took nothing.
     Done,
-    /// The same, but something that was to be held for longer was not held any more.
-    Lost,
+    /// What is held was kept, or let go.
+    Kept {
+        /// Something that was to be held for longer was not held any more.
+        lost: bool,
+        /// What was noticed.
+        signs: Vec<Sign>,
+    },
+}
+
+/// What the legs that let a question pass have to do with its verdict.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Passed {
+    /// Nothing.
+    #[default]
+    Silently,
+    /// The client stands so with its address.
+    Address(Standing),
+    /// The owner was asked first, and this is its verdict.
+    Owner(Box<Verdict>),
 }
 
 /// The first step of a question.
-pub(super) const fn first_step(ask: &Ask, topology: Topology) -> Step {
-    match (topology, &ask.subject) {
-        (Topology::Cluster, Subject::Key { ip: Some(_), .. }) => Step::Address,
+pub(super) fn first_step(ask: &Ask, topology: Topology) -> Step {
+    let mut legs = ask.legs();
+    match (topology, legs.next(), legs.next()) {
+        (Topology::Cluster, Some(first), Some(_)) => Step::Part(first),
         _ => Step::Whole,
     }
 }
 
-/// What follows an answer to a step; `passed` is where the client stands with an address that let it
-/// pass before. `None`: that is no answer to this step.
-pub(super) fn after(step: Step, decision: Decision, passed: Option<&Standing>) -> Option<Next> {
-    match (step, decision) {
-        (Step::Address, Decision::Passed(standing)) => Some(Next::Owner(standing)),
-        (Step::Address, Decision::Verdict(Verdict::Allowed(..))) => None,
-        (Step::Whole | Step::Address, Decision::Verdict(verdict)) => Some(Next::Decided(verdict)),
-        (Step::Owner, Decision::Verdict(verdict)) => {
-            Some(Next::Decided(with_address(verdict, passed)))
+/// What follows an answer to a step of a question; `passed` is what was said before. `None`: that is no
+/// answer to this step.
+pub(super) fn after(item: &Item, decision: Decision, passed: &Passed) -> Option<Next> {
+    match (item.step, decision) {
+        (Step::Whole | Step::Part(_), Decision::Done) => Some(Next::Done),
+        (Step::Whole, Decision::Verdict(verdict)) => Some(Next::Decided(verdict)),
+        (Step::Part(leg), Decision::Verdict(Verdict::Allowed(..))) if leg != Leg::Owner => None,
+        (Step::Part(leg), Decision::Verdict(verdict)) => match next_leg(&item.ask, leg) {
+            Some(next) if matches!(verdict, Verdict::Allowed(..)) => {
+                Some(Next::Asked(next, Passed::Owner(Box::new(verdict))))
+            }
+            _ => Some(Next::Decided(with_address(verdict, passed))),
+        },
+        (Step::Part(leg @ Leg::Address), Decision::Passed(Some(standing))) => {
+            let next = next_leg(&item.ask, leg)?;
+            Some(Next::Asked(next, Passed::Address(standing)))
         }
-        (Step::Whole | Step::Owner, Decision::Done) => Some(Next::Done),
+        (Step::Part(leg @ (Leg::Address | Leg::Subject(_))), Decision::Passed(None)) => {
+            match (next_leg(&item.ask, leg), passed) {
+                (Some(next), _) => Some(Next::Asked(next, passed.clone())),
+                (None, Passed::Owner(verdict)) => Some(Next::Decided(Verdict::clone(verdict))),
+                (None, _) => None,
+            }
+        }
         _ => None,
     }
 }
 
-/// The same of what nobody waits for.
-pub(super) const fn after_letter(step: Step, decision: &Decision) -> Option<Next> {
+/// The leg that is asked after one.
+fn next_leg(ask: &Ask, leg: Leg) -> Option<Leg> {
+    let mut legs = ask.legs();
+    legs.find(|one| *one == leg)?;
+    legs.next()
+}
+
+/// What follows an answer to what nobody waits for.
+pub(super) fn after_letter(step: Step, decision: Decision) -> Option<Next> {
     match (step, decision) {
-        (Step::Keep(Keep::ON), Decision::Kept(false)) => Some(Next::Lost),
-        // Whoever was handed something may have let it go already.
-        (Step::Keep(_), Decision::Kept(_))
-        | (Step::GiveBack | Step::Undo | Step::Revoke, Decision::Done) => Some(Next::Done),
+        (Step::Keep(_, keep), Decision::Kept(kept)) => Some(Next::Kept {
+            // Whoever was handed something may have let it go already.
+            lost: keep.is_renewal() && !kept.all,
+            signs: kept.signs,
+        }),
+        (Step::GiveBack | Step::Undo | Step::Revoke(_), Decision::Done) => Some(Next::Done),
         _ => None,
     }
 }
 
-/// A tenant's verdict, with where the client stands with its address.
-fn with_address(verdict: Verdict, passed: Option<&Standing>) -> Verdict {
-    let Some(standing) = passed else {
+/// A verdict, with where the client of a tenant stands with its address.
+fn with_address(verdict: Verdict, passed: &Passed) -> Verdict {
+    let Passed::Address(standing) = passed else {
         return verdict;
     };
     match verdict {
@@ -93,59 +134,88 @@ fn given_back(standing: &Standing) -> Standing {
     }
 }
 
-/// What undoes a question that `step` allowed: gives its points back, one item for each hash tag, and lets
-/// go what it holds.
-pub(super) fn undoing(ask: &Rc<Ask>, step: Step) -> impl Iterator<Item = Item> {
-    let (undo, rest) = match (step, &ask.subject) {
-        (
-            Step::Owner,
-            Subject::Key {
-                tenant,
-                key,
-                tenant_meter,
-                key_meter,
-                ..
-            },
-        ) => {
-            let subject = Subject::Key {
-                tenant: tenant.clone(),
-                key: key.clone(),
-                tenant_meter: *tenant_meter,
-                key_meter: *key_meter,
-                ip: None,
-            };
-            let owner = Ask {
-                subject,
-                ..Ask::clone(ask)
-            };
-            (Rc::new(owner), Some(giving_back(ask)))
-        }
-        _ => (Rc::clone(ask), None),
-    };
-    let undo = Item {
-        ask: undo,
-        step: Step::Undo,
-    };
-    let held = ask.wanted.as_ref().is_some_and(Wanted::is_held);
-    let let_go = held.then(|| Item {
-        ask: Rc::clone(ask),
-        step: Step::Keep(Keep::NOTHING),
-    });
-    [let_go, Some(undo), rest].into_iter().flatten()
+/// The legs of a question that a step asks.
+pub(super) fn asked(item: &Item) -> impl Iterator<Item = Leg> + use<> {
+    let step = item.step;
+    item.ask.legs().filter(move |leg| match step {
+        Step::Whole => true,
+        Step::Part(one) => one == *leg,
+        _ => false,
+    })
 }
 
-/// What revokes a question of which it is not known whether it came, or will come yet.
-pub(super) fn revoking(ask: &Rc<Ask>) -> Item {
-    Item {
-        ask: Rc::clone(ask),
-        step: Step::Revoke,
+/// What undoes a question that was allowed by the answer to this step: what it holds is let go, and it gets
+/// its points back.
+pub(super) fn undoing(item: &Item) -> Vec<Item> {
+    let ask = &item.ask;
+    let legs = ask.legs().rev();
+    match item.step {
+        Step::Whole => {
+            let pays = ask.legs().any(|leg| ask.pays_on(leg));
+            let points = pays.then(|| of(ask, Step::Undo));
+            legs.filter_map(|leg| letting_go(ask, leg))
+                .chain(points)
+                .collect()
+        }
+        _ => legs.flat_map(|leg| undoing_leg(ask, leg)).collect(),
     }
 }
 
-/// What gives an address its point back.
-pub(super) fn giving_back(ask: &Rc<Ask>) -> Item {
+/// What undoes the legs that were asked before this step, and let it pass.
+pub(super) fn undoing_before(item: &Item) -> Vec<Item> {
+    let Step::Part(last) = item.step else {
+        return Vec::new();
+    };
+    let legs = item.ask.legs().rev().skip_while(|leg| *leg != last).skip(1);
+    legs.flat_map(|leg| undoing_leg(&item.ask, leg)).collect()
+}
+
+/// What revokes a step of which it is not known whether it came, or will come yet.
+pub(super) fn revoking(item: &Item) -> Vec<Item> {
+    let ask = &item.ask;
+    let held = asked(item).filter(|leg| ask.holds_on(*leg));
+    held.map(|leg| of(ask, Step::Revoke(leg))).collect()
+}
+
+/// What tells that a request holds on to what it holds or lets it go, or what became of it: on each leg that it
+/// concerns.
+pub(super) fn keeping(ask: &Rc<Ask>, keep: Keep) -> impl Iterator<Item = Item> {
+    ask.legs().filter_map(move |leg| {
+        let keep = ask.told_on(leg, keep)?;
+        Some(of(ask, Step::Keep(leg, keep)))
+    })
+}
+
+fn undoing_leg(ask: &Rc<Ask>, leg: Leg) -> impl Iterator<Item = Item> + use<> {
+    [letting_go(ask, leg), giving_back_points(ask, leg)]
+        .into_iter()
+        .flatten()
+}
+
+fn letting_go(ask: &Rc<Ask>, leg: Leg) -> Option<Item> {
+    let step = Step::Keep(leg, Keep::NOTHING);
+    ask.holds_on(leg).then(|| of(ask, step))
+}
+
+/// What gives back the points that a question paid on a leg, and those alone.
+fn giving_back_points(ask: &Rc<Ask>, leg: Leg) -> Option<Item> {
+    match (leg, &ask.subject) {
+        _ if !ask.pays_on(leg) => None,
+        (Leg::Address, _) => Some(of(ask, Step::GiveBack)),
+        (_, Subject::Key { ip: Some(_), .. }) => {
+            let mut tenants = Ask::clone(ask);
+            if let Subject::Key { ip, .. } = &mut tenants.subject {
+                *ip = None;
+            }
+            Some(of(&Rc::new(tenants), Step::Undo))
+        }
+        _ => Some(of(ask, Step::Undo)),
+    }
+}
+
+fn of(ask: &Rc<Ask>, step: Step) -> Item {
     Item {
         ask: Rc::clone(ask),
-        step: Step::GiveBack,
+        step,
     }
 }

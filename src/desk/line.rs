@@ -1,15 +1,14 @@
 //! Who waits, in the order of their asking. Must not know what becomes of it.
 //!
 //! A stream that leaves is only crossed off the list of the open ones: its question is found to be
-//! nobody's when its turn comes.
+//! nobody's when the next call is made.
 
 use std::collections::{HashMap, VecDeque};
 
 use tollgate_config::Millis;
 
-use crate::hold::Wanted;
-use crate::store::script::{Item, Step};
-use crate::verdict::Standing;
+use super::course::Passed;
+use crate::store::script::Item;
 
 /// Items that one call carries at most.
 pub(super) const MOST_ITEMS: usize = 64;
@@ -24,8 +23,8 @@ pub(super) struct Waiter {
     /// Which of the stream's questions.
     pub(super) number: u64,
     pub(super) asked: Millis,
-    /// Where the client stands with an address that let it pass.
-    pub(super) passed: Option<Standing>,
+    /// What the legs said that let it pass.
+    pub(super) passed: Passed,
 }
 
 /// A question to be sent.
@@ -36,19 +35,13 @@ pub(super) struct Entry {
     pub(super) waiter: Waiter,
 }
 
-impl Entry {
-    /// Whether this step of it asks for something that has to be let go some time.
-    pub(super) fn holds(&self) -> bool {
-        let takes = matches!(self.item.step, Step::Whole | Step::Owner);
-        takes && self.item.ask.wanted.as_ref().is_some_and(Wanted::is_held)
-    }
-}
-
 /// The line.
 #[derive(Default)]
 pub(super) struct Line {
     open: HashMap<u32, u64>,
     asked: u64,
+    /// Somebody left since nobody's questions were taken.
+    left: bool,
     pub(super) waiting: VecDeque<Entry>,
     /// A letter chooses the next call's first hash tag.
     pub(super) letters_lead: bool,
@@ -58,18 +51,18 @@ impl Line {
     /// Opens a question of a stream; one that it had open before is nobody's.
     pub(super) fn open(&mut self, stream: u32, now: Millis) -> Waiter {
         self.asked = self.asked.wrapping_add(1);
-        self.open.insert(stream, self.asked);
+        self.left |= self.open.insert(stream, self.asked).is_some();
         Waiter {
             stream,
             number: self.asked,
             asked: now,
-            passed: None,
+            passed: Passed::default(),
         }
     }
 
     /// The stream is gone.
     pub(super) fn leave(&mut self, stream: u32) {
-        self.open.remove(&stream);
+        self.left |= self.open.remove(&stream).is_some();
     }
 
     /// Whether somebody still waits.
@@ -110,17 +103,15 @@ impl Line {
         self.waiting.insert(place, entry);
     }
 
-    /// The first in line for whom somebody waits.
-    pub(super) fn first_open(&self, most: usize) -> impl Iterator<Item = &Entry> {
-        let open = |entry: &&Entry| self.is_open(&entry.waiter);
-        self.waiting.iter().filter(open).take(most)
-    }
-
-    /// Takes the first in line if nobody waits for it.
-    pub(super) fn take_left(&mut self) -> Option<Entry> {
-        let open = &self.open;
-        let is_open = |w: &Waiter| open.get(&w.stream) == Some(&w.number);
-        self.waiting.pop_front_if(|entry| !is_open(&entry.waiter))
+    /// Takes the questions for which nobody waits.
+    pub(super) fn take_left(&mut self) -> VecDeque<Entry> {
+        if !std::mem::take(&mut self.left) {
+            return VecDeque::new();
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        let (open, left) = waiting.into_iter().partition(|e| self.is_open(&e.waiter));
+        self.waiting = open;
+        left
     }
 
     /// Takes everybody who waits.
@@ -136,6 +127,7 @@ impl Line {
 
     /// Nobody waits for anything any more.
     pub(super) fn leave_all(&mut self) {
+        self.left = true;
         self.open.clear();
     }
 }

@@ -6,15 +6,12 @@ use std::rc::Rc;
 
 use tollgate_config::{Millis, Topology};
 
-use super::course::first_step;
 use super::line::Line;
-use super::pick::MOST_BEFORE;
+use super::pick::{MOST_BEFORE, heeded};
 use super::settle::Effect;
 use super::{Desk, Protocol};
 use crate::outbox::Outbox;
-use crate::store::Ask;
 use crate::store::front::StoreFault;
-use crate::store::script::{Item, Step};
 
 impl<P: Protocol> Desk<P> {
     /// An empty desk that shares this one's breaker. It makes no calls for letters alone: those that its
@@ -39,25 +36,27 @@ impl<P: Protocol> Desk<P> {
         }
     }
 
-    /// Lends letters to a stream's own desk before it [asks](Self::ask): those that have to go ahead of
-    /// its question, then, under `topology: standalone`, others; at most half a call. They come back with
-    /// [`Self::inherit`], which must therefore be called of every desk that was lent any.
-    pub fn lend(&mut self, other: &mut Self, ask: &Rc<Ask>) {
+    /// Lends letters to a stream's own desk before each of its [calls](Self::next_call): those that have to go
+    /// ahead of its question, then, under `topology: standalone`, others; at most half a call. They come back
+    /// with [`Self::inherit`], which must therefore be called of every desk that was lent any.
+    pub fn lend(&mut self, other: &mut Self) {
+        let Some(question) = other.line.waiting.front() else {
+            return;
+        };
         if self.outbox.is_empty() {
             return;
         }
-        let tag = |step| {
-            let ask = Rc::clone(ask);
-            self.protocol.tag(&Item { ask, step })
-        };
-        let tags = [tag(Step::Owner), tag(first_step(ask, self.topology))];
-        let room = |lent: usize| MOST_BEFORE.saturating_sub(lent);
+        let mut tags: Vec<String> = heeded(&self.protocol, &question.item).collect();
+        tags.push(question.tag.clone());
         let outbox = &mut other.outbox;
-        let lent = self.outbox.lend(outbox, room(0), |letter| {
+        let room = |outbox: &Outbox| MOST_BEFORE.saturating_sub(outbox.len());
+        let most = room(outbox);
+        self.outbox.lend(outbox, most, |letter| {
             tags.iter().any(|tag| tag == letter.tag())
         });
         if self.topology == Topology::Standalone {
-            self.outbox.lend(outbox, room(lent), |_| true);
+            let most = room(outbox);
+            self.outbox.lend(outbox, most, |_| true);
         }
     }
 

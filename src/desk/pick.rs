@@ -4,12 +4,15 @@
 //! wait under its tags: only whether a call is made for them alone depends on when they are due. Who
 //! waits leaves them half of a call's places.
 
+use std::rc::Rc;
+
 use tollgate_config::{Millis, Topology};
 
 use super::Protocol;
+use super::course::asked;
 use super::line::{Entry, Line, MOST_ITEMS, Waiter};
 use crate::outbox::{Letter, Outbox};
-use crate::store::script::Item;
+use crate::store::script::{Item, Step};
 
 /// Places of a call that letters take at most while somebody waits.
 pub(super) const MOST_BEFORE: usize = MOST_ITEMS / 2;
@@ -69,10 +72,8 @@ impl Group {
 
 /// What was taken for a call.
 #[derive(Default)]
-pub(super) struct Picked {
-    pub(super) groups: Vec<Group>,
-    /// Questions whose streams are gone.
-    pub(super) left: Vec<Entry>,
+struct Picked {
+    groups: Vec<Group>,
 }
 
 impl Picked {
@@ -89,6 +90,17 @@ impl Picked {
         }
         known || room
     }
+}
+
+/// The hash tags under which letters may change what is decided on a question.
+pub(super) fn heeded<P: Protocol>(protocol: &P, item: &Item) -> impl Iterator<Item = String> {
+    let legs = asked(item).filter(|leg| item.ask.heeds_on(*leg));
+    legs.map(|leg| {
+        protocol.tag(&Item {
+            ask: Rc::clone(&item.ask),
+            step: Step::Part(leg),
+        })
+    })
 }
 
 /// How a call may look.
@@ -122,10 +134,11 @@ impl<P: Protocol> Shape<'_, P> {
             MOST_BEFORE
         };
         let mut letters = Vec::new();
-        for entry in line.first_open(MOST_ITEMS).filter(|entry| entry.holds()) {
+        for entry in line.waiting.iter().take(MOST_ITEMS) {
             if picked.group(&entry.tag).is_some() {
-                let tag = self.protocol.tag(&entry.item);
-                letters.extend(outbox.take_of(&tag, room.saturating_sub(letters.len())));
+                for tag in heeded(self.protocol, &entry.item) {
+                    letters.extend(outbox.take_of(&tag, room.saturating_sub(letters.len())));
+                }
             }
         }
         letters.extend(outbox.take(room.saturating_sub(letters.len()), |letter| {
@@ -156,15 +169,12 @@ impl Line {
         outbox: &mut Outbox,
         shape: &Shape<'_, P>,
         now: Millis,
-    ) -> Picked {
+    ) -> Vec<Group> {
         let mut picked = Picked::default();
-        while let Some(entry) = self.take_left() {
-            picked.left.push(entry);
-        }
         let due = outbox.due(now).filter(|_| shape.for_letters);
         let leads = due.filter(|_| self.letters_lead || self.waiting.is_empty());
         if leads.is_none() && self.waiting.is_empty() {
-            return picked;
+            return Vec::new();
         }
         if let Some(letter) = leads {
             picked.opens(shape.group_of(letter), 1);
@@ -174,7 +184,7 @@ impl Line {
         let for_questions = if due.is_some() { most - most / 2 } else { most };
         let letters_led = leads.is_some();
         if !outbox.is_empty() {
-            for entry in self.first_open(MOST_ITEMS) {
+            for entry in self.waiting.iter().take(MOST_ITEMS) {
                 picked.opens(&entry.tag, for_questions);
             }
         }
@@ -183,11 +193,11 @@ impl Line {
         self.letters_lead = !letters_led && outbox.due(now).is_some();
         self.questions(outbox, shape, &mut picked, MOST_ITEMS.saturating_sub(taken));
         picked.groups.retain(|group| !group.items.is_empty());
-        picked
+        picked.groups
     }
 
-    /// Moves questions into groups, in their order, at most `room`; those that nobody waits for are set
-    /// apart. One that wants something held does not overtake what is told of other holds.
+    /// Moves questions into groups, in their order, at most `room`. None overtakes what is told of others and may
+    /// change what is decided.
     fn questions<P: Protocol>(
         &mut self,
         outbox: &Outbox,
@@ -199,12 +209,8 @@ impl Line {
         while room > 0
             && let Some(entry) = self.waiting.pop_front()
         {
-            if !self.is_open(&entry.waiter) {
-                picked.left.push(entry);
-                continue;
-            }
-            let behind =
-                !outbox.is_empty() && entry.holds() && outbox.has(&shape.protocol.tag(&entry.item));
+            let behind = !outbox.is_empty()
+                && heeded(shape.protocol, &entry.item).any(|tag| outbox.has(&tag));
             if behind || !picked.opens(&entry.tag, shape.most_commands) {
                 passed_over.push(entry);
             } else if let Some(group) = picked.group(&entry.tag) {

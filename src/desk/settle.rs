@@ -1,12 +1,16 @@
 //! What an answer, or a fault, means for everybody who waits, and for what was told. Must not make calls.
 
+use std::rc::Rc;
+
 use tollgate_config::{Millis, Topology};
 
-use super::course::{Next, after, after_letter, giving_back, revoking, undoing};
+use super::course::{Next, after, after_letter, revoking, undoing, undoing_before};
 use super::line::{Entry, Waiter};
 use super::pick::{Group, Part, Sender};
 use super::{Answer, Desk, Flight, MOST_NOTICES, Notice, Protocol, Ready};
+use crate::attempt::Sign;
 use crate::breaker::Transition;
+use crate::store::Ask;
 use crate::store::front::{Reply, StoreFault};
 use crate::store::script::{Decision, Item, Step, WrongReply};
 use crate::verdict::Verdict;
@@ -85,8 +89,8 @@ impl<P: Protocol> Desk<P> {
             return Err(WrongReply::Malformed);
         }
         let next = |((item, sender), decision): ((&Item, &Sender), Decision)| match sender {
-            Sender::Waiter(waiter) => after(item.step, decision, waiter.passed.as_ref()),
-            Sender::Letter(_) => after_letter(item.step, &decision),
+            Sender::Waiter(waiter) => after(item, decision, &waiter.passed),
+            Sender::Letter(_) => after_letter(item.step, decision),
         };
         let senders = group.items.iter().zip(&group.senders);
         let next = senders.zip(answers.decisions).map(next);
@@ -99,34 +103,47 @@ impl<P: Protocol> Desk<P> {
             match part {
                 Part::Question(entry) => self.follow(entry, next, then, now),
                 Part::Letter(letter) => {
-                    self.outbox.delivered(letter);
-                    if next == Next::Lost {
-                        self.notice(Notice::Lost);
+                    if let Next::Kept { lost, signs } = next {
+                        self.kept(&letter.item().ask, lost, signs);
                     }
+                    self.outbox.delivered(letter);
                 }
             }
+        }
+    }
+
+    /// The store kept what a request holds, or let it go.
+    fn kept(&mut self, ask: &Rc<Ask>, lost: bool, signs: Vec<Sign>) {
+        if lost {
+            self.notice(Notice::Lost);
+        }
+        for sign in signs {
+            self.notice(Notice::Sign(Rc::clone(ask), sign));
         }
     }
 
     /// The store answered a question at its own time `then`.
     fn follow(&mut self, entry: Entry, next: Next, then: Millis, now: Millis) {
         match next {
-            Next::Owner(standing) => {
+            Next::Asked(leg, passed) => {
                 let mut waiter = entry.waiter;
-                waiter.passed = Some(standing);
-                let step = Step::Owner;
+                waiter.passed = passed;
+                let step = Step::Part(leg);
                 let entry = self.entry(Item { step, ..entry.item }, waiter);
-                self.line.join(entry);
+                if self.line.is_open(&entry.waiter) {
+                    self.line.join(entry);
+                } else {
+                    self.drop_question(&entry, now);
+                }
             }
             Next::Decided(verdict) => {
                 let Entry { item, waiter, .. } = entry;
-                let refused = !matches!(verdict, Verdict::Allowed(..));
-                if refused && waiter.passed.is_some() {
-                    self.owe(giving_back(&item.ask), now);
+                if !matches!(verdict, Verdict::Allowed(..)) {
+                    self.owe_all(undoing_before(&item), now);
                 }
                 self.answer(waiter, item, Answer::Decided(verdict, then), now);
             }
-            Next::Done | Next::Lost => {
+            Next::Done | Next::Kept { .. } => {
                 self.notice(Notice::Fault(StoreFault::Malformed));
                 self.fail(entry, StoreFault::Malformed, Effect::None, now);
             }
@@ -194,24 +211,20 @@ impl<P: Protocol> Desk<P> {
         self.fail(entry, fault, Effect::None, now);
     }
 
-    /// The store did not decide. An address that let it pass gets its point back, and what it may hold is
-    /// revoked.
+    /// The store did not decide. What the question may hold is revoked, and the legs that let it pass get back
+    /// what they gave.
     fn fail(&mut self, entry: Entry, fault: StoreFault, effect: Effect, now: Millis) {
-        if effect == Effect::Unknown && entry.holds() {
-            self.owe(revoking(&entry.item.ask), now);
-        }
         let Entry { item, waiter, .. } = entry;
-        if waiter.passed.is_some() {
-            self.owe(giving_back(&item.ask), now);
+        if effect == Effect::Unknown {
+            self.owe_all(revoking(&item), now);
         }
+        self.owe_all(undoing_before(&item), now);
         self.answer(waiter, item, Answer::Failed(fault), now);
     }
 
     /// Nobody waits for a question that was not sent.
     pub(super) fn drop_question(&mut self, entry: &Entry, now: Millis) {
-        if entry.waiter.passed.is_some() {
-            self.owe(giving_back(&entry.item.ask), now);
-        }
+        self.owe_all(undoing_before(&entry.item), now);
     }
 
     fn answer(&mut self, waiter: Waiter, item: Item, answer: Answer, now: Millis) {
@@ -229,9 +242,13 @@ impl<P: Protocol> Desk<P> {
     /// Nobody takes an answer: what it allowed is undone.
     pub(super) fn undo(&mut self, item: &Item, answer: &Answer, now: Millis) {
         if matches!(answer, Answer::Decided(Verdict::Allowed(..), _)) {
-            for item in undoing(&item.ask, item.step) {
-                self.owe(item, now);
-            }
+            self.owe_all(undoing(item), now);
+        }
+    }
+
+    fn owe_all(&mut self, items: Vec<Item>, now: Millis) {
+        for item in items {
+            self.owe(item, now);
         }
     }
 

@@ -1,9 +1,14 @@
 //! What others have the desk tell the store, and when a call is made for that alone. Must not know when
 //! anything is held on or let go.
 
+use std::rc::Rc;
+
 use tollgate_config::Millis;
 
+use super::course::keeping;
 use super::{Desk, Protocol};
+use crate::hold::Keep;
+use crate::store::Ask;
 use crate::store::script::Item;
 
 impl<P: Protocol> Desk<P> {
@@ -19,6 +24,16 @@ impl<P: Protocol> Desk<P> {
         self.seen = now;
         let idle = self.flight.is_none() && self.line.waiting() == 0;
         self.owe(item, now) && idle && self.breaker.get().admits(now)
+    }
+
+    /// The store is [told](Self::tell) for how long what a request holds is held on, and what became of its attempts:
+    /// on each leg that it concerns. Whether somebody has to see to it that [`Self::next_call`] is called soon.
+    pub fn keep(&mut self, ask: &Rc<Ask>, keep: Keep, now: Millis) -> bool {
+        let mut kick = false;
+        for item in keeping(ask, keep) {
+            kick |= self.tell(item, now);
+        }
+        kick
     }
 
     /// Letters that wait to be sent, without those in flight.

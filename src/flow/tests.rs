@@ -1,12 +1,13 @@
 //! Tests of `flow`: whatever comes in whatever order, the invariants at the file's head hold.
 
+mod attempts;
 mod holds;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
 use proptest::prelude::*;
-use tollgate_config::{Config, Limit, Millis, Mode, Points, Seconds};
+use tollgate_config::{Limit, Millis, Mode, Points, Seconds, ThrottleBy, ThrottleId};
 
 use super::{Broke, Effect, Event, Flow, Question};
 use crate::body::Body;
@@ -19,15 +20,17 @@ use crate::passes::Parked;
 use crate::plan::{Facts, TierLabel};
 use crate::reply::{Field, Form};
 use crate::request::{Fields, Request};
+use crate::response::Response;
 use crate::rules::Rules;
 use crate::store::{Subject, Toll};
 use crate::testing::request;
+use crate::testing::throttles::{rules_with, throttle};
 use crate::verdict::{
-    Boxed, Invalid, KeyFault, Obstacle, Policy, ResourceFault, Scope, Standing, Standings, Taken,
-    Throttled, Verdict,
+    AuthLockout, Boxed, Invalid, KeyFault, Obstacle, Policy, ResourceFault, Scope, Standing,
+    Standings, SubjectFault, Taken, Throttled, Verdict,
 };
 
-const RESPONSE: Event<'static> = Event::ResponseHeaders(None, Millis(0));
+const RESPONSE: Event<'static> = Event::ResponseHeaders(Response::new(&|_| None), Millis(0));
 const NOW: Millis = Millis(1_700_000_000_000);
 const DIALECTS: [&str; 5] = ["draft-03", "draft-11", "both", "x-ratelimit", "none"];
 
@@ -58,6 +61,9 @@ fn rules(mode: &str, dialect: &str) -> Rules {
                 {{"name": "json", "match": {{"path": "/json"}}, "lock": {{"by": {{"json": "/id"}}}},
                   "on_store_failure": "closed"}},
                 {{"name": "other", "match": {{"path": "/other/*"}}, "mode": "{other}"}},
+                {{"name": "token", "match": {{"path": "/token"}}, "on_store_failure": "closed"}},
+                {{"name": "login", "match": {{"path": "/login"}}, "lock": {{"by": {{"header": "x-ledger"}}}},
+                  "on_store_failure": "closed"}},
                 {{"name": "pay", "match": {{"methods": ["POST"], "path": "/pay"}}, "cost": 10,
                   "idempotency_key": "required"}},
                 {{"name": "closed", "match": {{"path": "/closed"}}, "on_store_failure": "closed"}},
@@ -69,7 +75,15 @@ fn rules(mode: &str, dialect: &str) -> Rules {
             "headers": {{"dialect": "{dialect}", "retry_after_date_from": "1h"}}
         }}"#
     );
-    Rules::new(Config::parse(config.as_bytes(), &|_| None).unwrap())
+    let throttles = [
+        (throttle("subject", ThrottleBy::Subject), &["token"][..]),
+        (throttle("pair", ThrottleBy::SubjectIp), &["token", "login"]),
+        (
+            throttle("ip", ThrottleBy::Ip),
+            &["token", "login", "export"],
+        ),
+    ];
+    rules_with(&config, &throttles, &["token"])
 }
 
 fn get(path: &str, more: &[(&str, &str)]) -> Request {
@@ -109,6 +123,21 @@ fn arrive(flow: &mut Flow, rules: &Rules, request: Request) -> Vec<Effect> {
         body: Some(&Body::NONE),
     };
     on(flow, rules, Event::Headers(request, facts, None))
+}
+
+/// The head of a response came, of these fields.
+fn respond(flow: &mut Flow, rules: &Rules, fields: &[(&str, &str)], now: Millis) -> Vec<Effect> {
+    let read = |name: &str| field_of(fields, name);
+    on(
+        flow,
+        rules,
+        Event::ResponseHeaders(Response::new(&read), now),
+    )
+}
+
+fn field_of(fields: &[(&str, &str)], name: &str) -> Option<Vec<u8>> {
+    let found = fields.iter().find(|(n, _)| *n == name);
+    found.map(|(_, value)| value.as_bytes().to_vec())
 }
 
 fn decided(verdict: Verdict) -> Event<'static> {
@@ -573,7 +602,9 @@ enum Story {
     Lockout(Option<Boxed>, u64),
     StoreFailed(u64),
     Body(Body),
-    ResponseHeaders(Option<u16>, u64),
+    /// Its status, and what gRPC's field says, if it is a gRPC response.
+    ResponseHeaders(Option<u16>, Option<&'static str>, u64),
+    ResponseTrailers(Option<&'static str>, u64),
     ResponseEnd,
     Tick(u64),
     Done(Broke, u64),
@@ -592,6 +623,8 @@ fn name() -> impl Strategy<Value = String> {
         "x-tollgat\u{e9}",
         "idempotency-key",
         "content-type",
+        "authorization",
+        "content-encoding",
         "x-forwarded-for",
         "x-request-id",
         ":method",
@@ -618,6 +651,8 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
         "*",
         "application/grpc",
         "application/grpc+proto",
+        "application/json",
+        "Basic YWxpY2U6cHc=",
         "t-1",
         "\"k\"",
         "1.2.3.4",
@@ -644,6 +679,11 @@ fn fields() -> impl Strategy<Value = Fields> {
         "/export",
         "/closed",
         "/closed/pay",
+        "/token",
+        "/token",
+        "/token;x",
+        "/login",
+        "/login%2f..%2ftoken",
     ]);
     let method = prop::sample::select(vec!["GET", "POST", "HEAD"]);
     let plain = (method, path).prop_map(|(method, path)| {
@@ -732,6 +772,25 @@ fn verdict() -> impl Strategy<Value = Verdict> {
             })
         }),
         Just(Verdict::Invalid(Invalid::Resource(ResourceFault::TooLarge))),
+        Just(Verdict::Invalid(Invalid::Subject(
+            ThrottleId(9),
+            SubjectFault::Doubled
+        ))),
+        Just(Verdict::AuthBusy),
+        (0..4_usize, lockout()).prop_map(
+            |(
+                attempt,
+                Boxed {
+                    lockout, tripped, ..
+                },
+            )| {
+                Verdict::AuthLockout(AuthLockout {
+                    attempt,
+                    lockout,
+                    tripped,
+                })
+            }
+        ),
         some_standings().prop_map(Verdict::Degraded),
         throttled.prop_map(|(standings, wait, strikes_left, would_box)| {
             Verdict::Throttled(Throttled {
@@ -758,6 +817,10 @@ fn toll() -> impl Strategy<Value = Toll> {
     })
 }
 
+fn code() -> impl Strategy<Value = Option<&'static str>> {
+    prop::option::of(prop::sample::select(vec!["", "0", "7", "16", "14"]))
+}
+
 fn story() -> impl Strategy<Value = Story> {
     let now = prop_oneof![Just(NOW.0), any::<u64>()];
     prop_oneof![
@@ -765,9 +828,11 @@ fn story() -> impl Strategy<Value = Story> {
         3 => (verdict(), toll(), now.clone()).prop_map(|(v, t, now)| Story::Decided(v, t, now)),
         2 => (prop::option::of(lockout()), now.clone()).prop_map(|(b, now)| Story::Lockout(b, now)),
         3 => now.clone().prop_map(Story::StoreFailed),
-        2 => (prop::option::of(prop::sample::select(vec![200, 202, 500])), now.clone())
-            .prop_map(|(status, now)| Story::ResponseHeaders(status, now)),
-        1 => prop::sample::select(vec![r#"{"id": 7}"#, "", "{", r#"{"id": 1, "id": 2}"#])
+        3 => (prop::option::of(prop::sample::select(vec![200, 202, 401, 403, 500])), code(), now.clone())
+            .prop_map(|(status, code, now)| Story::ResponseHeaders(status, code, now)),
+        1 => (code(), now.clone()).prop_map(|(code, now)| Story::ResponseTrailers(code, now)),
+        2 => prop::sample::select(vec![r#"{"id": 7}"#, "", "{", r#"{"id": 1, "id": 2}"#, "client_id=alice",
+            r#"{"client_id": "bob"}"#])
             .prop_map(|body| Story::Body(Body::of(body.into()))),
         1 => Just(Story::Body(Body::TooLarge)),
         1 => Just(Story::ResponseEnd),
@@ -799,6 +864,9 @@ struct Watch {
     reading: bool,
     lent: usize,
     holds: bool,
+    /// When it was let through as attempts, until it is known what became of them.
+    pending: Option<Millis>,
+    responded_at_all: bool,
     done: bool,
 }
 
@@ -822,14 +890,25 @@ impl Watch {
         };
         let fails = answers && matches!(story, Story::StoreFailed(_));
         let may_settle = first || read || answers;
+        let asked = match &self.open {
+            Some(Question::Decide(ask) | Question::Degraded(ask)) => Some(Rc::clone(ask)),
+            _ => None,
+        };
         if answers {
             self.open = None;
         }
         if read {
             self.reading = false;
         }
-        let held = self.holds;
+        let held = self.holds || self.pending.is_some();
+        let allowed = matches!(story, Story::Decided(Verdict::Allowed(..), ..));
+        if let (Story::Decided(_, _, now), true, Some(ask)) = (story, answers && allowed, asked) {
+            let wanted = ask.wanted.as_ref();
+            let attempts = wanted.and_then(|wanted| wanted.attempts.as_ref());
+            self.pending = attempts.map(|_| Millis(*now));
+        }
         let mut ended = 0;
+        let mut failures = 0;
         let mut waits = false;
         for effect in effects {
             prop_assert!(!waits, "something after the last word of an event");
@@ -870,9 +949,20 @@ impl Watch {
                 Effect::Tell(told) => {
                     prop_assert!(held, "told of nothing");
                     let over = matches!(story, Story::Done(..));
-                    let on = matches!(story, Story::Tick(_) | Story::ResponseHeaders(..));
+                    let heard = matches!(
+                        story,
+                        Story::ResponseHeaders(..) | Story::ResponseTrailers(..)
+                    );
+                    let on = heard || (self.holds && matches!(story, Story::Tick(_)));
                     prop_assert!(on || over);
                     prop_assert!(!over || told.keep.flight == Millis(0));
+                    if let Some(outcome) = told.keep.outcome {
+                        prop_assert!(heard || over);
+                        prop_assert_eq!(Some(outcome.started), self.pending, "told once");
+                        prop_assert!(outcome.failed == 0 || !outcome.succeeded);
+                        self.pending = None;
+                        failures += outcome.failed.count_ones();
+                    }
                     ended += usize::from(over);
                 }
                 Effect::Park(parked) => {
@@ -880,6 +970,7 @@ impl Watch {
                     prop_assert!(!parked.pass.id.is_empty() && self.responded == 0);
                     prop_assert_eq!(parked.held.is_some(), held);
                     ended += usize::from(held);
+                    self.pending = None;
                 }
                 Effect::Resume(_) => {
                     prop_assert!(may_settle);
@@ -912,6 +1003,11 @@ impl Watch {
                     prop_assert!(may_settle);
                     self.noted.push(note);
                 }
+                Effect::Count(Counter::AuthFailures(_), by) => {
+                    prop_assert_eq!(*by, 1);
+                    prop_assert!(failures > 0, "counted what did not fail");
+                    failures -= 1;
+                }
                 Effect::Count(counter, by) => {
                     prop_assert!(may_settle);
                     prop_assert!(*by > 0);
@@ -924,6 +1020,7 @@ impl Watch {
                 Effect::Trip(..) => prop_assert!(may_settle),
             }
         }
+        prop_assert_eq!(failures, 0, "failed and was not counted");
         match story {
             Story::Headers(fields) if first => {
                 for (name, _) in fields.iter().filter(|(name, _)| is_own(name)) {
@@ -932,9 +1029,27 @@ impl Watch {
                 }
                 self.came = true;
             }
+            Story::ResponseHeaders(status, code, _)
+                if self.resumed == 1 && !self.responded_at_all =>
+            {
+                self.responded_at_all = true;
+                // Only the trailers of a gRPC response tell more.
+                let later = *status == Some(200) && *code == Some("");
+                if !later {
+                    self.pending = None;
+                }
+            }
+            Story::ResponseTrailers(..) if self.responded_at_all => self.pending = None,
             Story::Done(..) => {
                 let ends = usize::from(self.holds && !self.done);
-                prop_assert_eq!(ended, ends, "what is held is ended once");
+                // Of attempts alone there may be nothing to be told.
+                let may_end = usize::from(held && !self.done);
+                prop_assert!(
+                    (ends..=may_end).contains(&ended),
+                    "what is held is ended once"
+                );
+                prop_assert!(self.pending.is_none() || self.responded_at_all);
+                self.pending = None;
                 self.done = true;
                 self.open = None;
                 self.reading = false;
@@ -1007,13 +1122,30 @@ proptest! {
                 source: &|| source.clone(),
                 body: body.as_ref(),
             };
+            let head = match &story {
+                Story::ResponseHeaders(status, code, _) => (*status, *code),
+                Story::ResponseTrailers(code, _) => (None, *code),
+                _ => (None, None),
+            };
+            let read = |name: &str| match (name, head) {
+                (":status", (status, _)) => status.map(|status| status.to_string().into()),
+                ("content-type", (_, Some(_))) => Some(b"application/grpc".to_vec()),
+                // None at all in the head where the trailers tell it.
+                ("grpc-status", (_, code)) => code.filter(|c| !c.is_empty()).map(Into::into),
+                _ => None,
+            };
             let event = match story.clone() {
                 Story::Headers(fields) => Event::Headers(Request::new(fields), facts, None),
                 Story::Body(_) => Event::Body(facts),
                 Story::Decided(verdict, toll, now) => Event::Decided(verdict, toll, Millis(now)),
                 Story::Lockout(boxed, now) => Event::Lockout(boxed, Millis(now)),
                 Story::StoreFailed(now) => Event::StoreFailed(Millis(now)),
-                Story::ResponseHeaders(status, now) => Event::ResponseHeaders(status, Millis(now)),
+                Story::ResponseHeaders(_, _, now) => {
+                    Event::ResponseHeaders(Response::new(&read), Millis(now))
+                }
+                Story::ResponseTrailers(_, now) => {
+                    Event::ResponseTrailers(Response::new(&read), Millis(now))
+                }
                 Story::ResponseEnd => Event::ResponseEnd,
                 Story::Tick(now) => Event::Tick(Millis(now)),
                 Story::Done(broke, now) => Event::Done(broke, Millis(now)),

@@ -1,4 +1,5 @@
-//! Strikes, offenses and the box they lead to, of one key or address.
+//! Strikes, offenses and the box they lead to, of one key or address; and the lockouts that throttles of failed
+//! credentials lead to, of an address or a subject. An address has one box for both.
 
 use tollgate_config::Millis;
 
@@ -16,6 +17,30 @@ pub struct Terms {
     /// The highest level, 1 to 3.
     pub max_level: u8,
 }
+
+/// How lockouts escalate with offenses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ladder {
+    /// How long they last by level.
+    pub levels: [Millis; 3],
+    /// The highest level, 1 to 3.
+    pub max_level: u8,
+    /// How long offenses are remembered after the last one.
+    pub offense_memory: Millis,
+}
+
+impl Terms {
+    const fn ladder(&self) -> Ladder {
+        Ladder {
+            levels: self.levels,
+            max_level: self.max_level,
+            offense_memory: self.offense_memory,
+        }
+    }
+}
+
+/// The level of a ban.
+const BANNED: u8 = 3;
 
 /// How long a box that another store told of is used without asking again, so that an operator's
 /// release takes effect within this time.
@@ -40,6 +65,8 @@ pub struct Record {
     pub level: u8,
     /// When the last box ends.
     pub boxed_until: Millis,
+    /// It was failed credentials that the last box is for: it refuses attempts at them, whoever makes them.
+    pub by_throttle: bool,
 }
 
 /// A box.
@@ -61,6 +88,12 @@ impl Record {
         })
     }
 
+    /// The same, if it is for failed credentials.
+    #[must_use]
+    pub fn throttle_lockout(&self, now: Millis) -> Option<Lockout> {
+        self.lockout(now).filter(|_| self.by_throttle)
+    }
+
     /// Takes note of a box that another store told of, to be used without asking again for
     /// [`USED_FOR`], and to its end while that store fails. Running strikes are none any more, as where
     /// the box was tripped; offenses are left as they are.
@@ -69,6 +102,13 @@ impl Record {
         self.window_ends = now.plus(USED_FOR).min(lockout.until);
         self.level = lockout.level;
         self.boxed_until = lockout.until;
+        self.by_throttle = false;
+    }
+
+    /// The same of a lockout for failed credentials.
+    pub fn remember_throttle(&mut self, lockout: Lockout, now: Millis) {
+        self.remember(lockout, now);
+        self.by_throttle = true;
     }
 
     /// The box in force, if it was remembered less than [`USED_FOR`] ago.
@@ -85,6 +125,7 @@ impl Record {
         self.window_ends = Millis(0);
         self.level = 0;
         self.boxed_until = Millis(0);
+        self.by_throttle = false;
     }
 
     /// Whether nothing is held any more.
@@ -108,35 +149,61 @@ impl Record {
             self.window_ends = now.plus(terms.within);
         }
         self.strikes = before.saturating_add(1);
-        (self.strikes >= terms.strikes).then(|| self.trip(terms, now))
+        (self.strikes >= terms.strikes).then(|| self.trip(&terms.ladder(), now))
     }
 
-    fn trip(&mut self, terms: &Terms, now: Millis) -> Lockout {
-        let before = if self.remembered_until > now {
-            self.offenses
-        } else {
-            0
+    /// A throttle's window is full: one offense more, and a lockout in place of any other.
+    pub fn lock_out(&mut self, ladder: &Ladder, now: Millis) -> Lockout {
+        let lockout = self.trip(ladder, now);
+        self.by_throttle = true;
+        lockout
+    }
+
+    /// Straight to level 3, for so long: what comes after that escalates from there.
+    pub fn ban(&mut self, time: Millis, offense_memory: Millis, now: Millis) -> Lockout {
+        let offenses = self.offenses(now).max(u32::from(BANNED));
+        let lockout = Lockout {
+            level: BANNED,
+            until: now.plus(time),
         };
-        let offenses = before.saturating_add(1);
-        let level = offenses.min(3).min(u32::from(terms.max_level)).max(1) as u8;
-        let [first, second, third] = terms.levels;
+        self.enter(lockout, offenses, now.plus(offense_memory));
+        self.by_throttle = true;
+        lockout
+    }
+
+    fn trip(&mut self, ladder: &Ladder, now: Millis) -> Lockout {
+        let offenses = self.offenses(now).saturating_add(1);
+        let level = offenses.min(3).min(u32::from(ladder.max_level)).max(1) as u8;
+        let [first, second, third] = ladder.levels;
         let time = match level {
             1 => first,
             2 => second,
             _ => third,
         };
+        let lockout = Lockout {
+            level,
+            until: now.plus(time),
+        };
+        self.enter(lockout, offenses, now.plus(ladder.offense_memory));
+        lockout
+    }
+
+    /// Offenses that are remembered.
+    fn offenses(&self, now: Millis) -> u32 {
+        let remembered = self.remembered_until > now;
+        if remembered { self.offenses } else { 0 }
+    }
+
+    fn enter(&mut self, lockout: Lockout, offenses: u32, remembered_until: Millis) {
         *self = Self {
             strikes: 0,
             window_ends: Millis(0),
             offenses,
-            remembered_until: now.plus(terms.offense_memory),
-            level,
-            boxed_until: now.plus(time),
+            remembered_until,
+            level: lockout.level,
+            boxed_until: lockout.until,
+            by_throttle: false,
         };
-        Lockout {
-            level,
-            until: self.boxed_until,
-        }
     }
 
     /// A window that ends further away than one lasts was written before the clock was set back,

@@ -1,9 +1,10 @@
 //! Tests of `metrics`.
 
-use tollgate_config::{Lease, Millis, OnAbort, TierId};
+use tollgate_config::{Lease, Millis, OnAbort, ThrottleBy, TierId};
 
 use super::*;
 use crate::testing::config;
+use crate::testing::throttles::throttle;
 
 fn configured() -> Config {
     let mut config = config(
@@ -18,6 +19,10 @@ fn configured() -> Config {
             ]
         }"#,
     );
+    config.auth_throttles = vec![
+        throttle("token-subject", ThrottleBy::Subject),
+        throttle("token-ip", ThrottleBy::Ip),
+    ];
     config.routes[1].lease = Some(Lease {
         kind: "audit_export".to_owned(),
         ttl: Millis(1000),
@@ -106,6 +111,21 @@ fn counters_have_the_names_of_the_contract() {
             Counter::LeasesRefused(RouteId(99)),
             "tollgate_leases_refused_total.kind.none",
         ),
+        (
+            Counter::BoxTrips {
+                level: 2,
+                scope: Scope::Subject,
+            },
+            "tollgate_box_trips_total.level.2.scope.subject",
+        ),
+        (
+            Counter::AuthFailures(ThrottleId(1)),
+            "tollgate_auth_failures_total.throttle.token-ip",
+        ),
+        (
+            Counter::AuthFailures(ThrottleId(99)),
+            "tollgate_auth_failures_total.throttle.none",
+        ),
         (Counter::OutboxDropped, "tollgate_outbox_dropped_total"),
         (Counter::Evictions, "tollgate_evictions_total"),
         (
@@ -141,6 +161,10 @@ fn every_configured_label_stays_one_segment() {
             );
             assert_eq!(counter.name(&config).split('.').count(), 9);
         }
+    }
+    for throttle in 0..config.auth_throttles.len() {
+        let counter = Counter::AuthFailures(ThrottleId(throttle));
+        assert_eq!(counter.name(&config).split('.').count(), 3);
     }
 }
 

@@ -1,10 +1,15 @@
 //! Tests of `plan`.
 
+mod throttles;
+
 use std::cell::Cell;
 use std::net::IpAddr;
 
 use super::*;
+use crate::hold::{LeaseWanted, QuotaWanted};
 use crate::identity::Id;
+use crate::limit::{decision::Strictness, penalty::Terms};
+use crate::store::{BoxTerms, Subject};
 use crate::testing::{NONCE, NOW, meter, plan, request, rules};
 
 const CONFIG: &str = r#"{
@@ -531,6 +536,7 @@ fn a_request_asks_for_what_its_route_and_tier_say() {
         lock: Some(Id::of(b"7")),
         lease,
         quota,
+        attempts: None,
     };
     for (tier, expected) in [
         ("small", of(lease(1), quota)),

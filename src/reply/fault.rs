@@ -1,19 +1,20 @@
 //! What a client is told that has to change its request first. Repeats names from the configuration, never
 //! a value.
 
-use tollgate_config::LockBy;
+use tollgate_config::{LockBy, SubjectSource, ThrottleId};
 
 use super::Asker;
 use super::kind::{BODY_TOO_LARGE, INVALID_REQUEST, Kind};
 use super::problem::route_name;
 use crate::body;
-use crate::verdict::{Invalid, KeyFault, ResourceFault};
+use crate::verdict::{Invalid, KeyFault, ResourceFault, SubjectFault};
 
 /// The kind of a refusal of an invalid request.
 pub(super) const fn kind(invalid: &Invalid) -> &'static Kind {
     match invalid {
-        Invalid::Resource(ResourceFault::TooLarge) => &BODY_TOO_LARGE,
-        Invalid::Resource(_) | Invalid::DoubledHeader(_) => &INVALID_REQUEST,
+        Invalid::Resource(ResourceFault::TooLarge)
+        | Invalid::Subject(_, SubjectFault::TooLarge) => &BODY_TOO_LARGE,
+        Invalid::Resource(_) | Invalid::Subject(..) | Invalid::DoubledHeader(_) => &INVALID_REQUEST,
     }
 }
 
@@ -22,6 +23,7 @@ pub(super) fn invalid(asker: &Asker<'_>, invalid: &Invalid) -> String {
     match invalid {
         Invalid::DoubledHeader(name) => doubled(&format!("header '{name}'")),
         Invalid::Resource(fault) => resource(asker, *fault),
+        Invalid::Subject(throttle, fault) => subject(asker, *throttle, *fault),
     }
 }
 
@@ -58,21 +60,69 @@ fn resource(asker: &Asker<'_>, fault: ResourceFault) -> String {
     }
 }
 
+fn subject(asker: &Asker<'_>, throttle: ThrottleId, fault: SubjectFault) -> String {
+    let what = match fault {
+        SubjectFault::Missing => "The subject of the credentials is missing or empty".to_owned(),
+        SubjectFault::Doubled => {
+            "More than one subject is named, or one that servers read in different ways; name one, once".to_owned()
+        }
+        SubjectFault::Basic => {
+            "The Authorization header must be sent once: 'Basic' and the base64 of a user-id, a colon and a password"
+                .to_owned()
+        }
+        SubjectFault::Encoded => "The body must be sent without a Content-Encoding".to_owned(),
+        SubjectFault::Malformed => {
+            "The body is neither well-formed JSON in UTF-8 nor a form (application/x-www-form-urlencoded)".to_owned()
+        }
+        SubjectFault::NoName => {
+            "The subject of the credentials is neither a string nor an integer of 64 bits".to_owned()
+        }
+        SubjectFault::TooLarge => {
+            format!("The body is too large: at most {} bytes are read", body::LARGEST)
+        }
+    };
+    let throttle = asker.rules.config.auth_throttles.get(throttle.0);
+    let source = throttle.and_then(|throttle| throttle.subject.as_ref());
+    let places = source.map_or_else(String::new, places);
+    let route = route_name(asker);
+    format!("{what}. Route '{route}' reads the subject from {places}.")
+}
+
+/// Where a subject is looked for.
+fn places(source: &SubjectSource) -> String {
+    let basic = source
+        .basic
+        .then(|| "the header Authorization: Basic".to_owned());
+    let form = source.form.as_ref();
+    let form = form.map(|name| format!("the form field '{}'", name.escape_default()));
+    let json = source
+        .json
+        .as_ref()
+        .map(|tokens| format!("the {}", json(tokens)));
+    let places: Vec<String> = [basic, form, json].into_iter().flatten().collect();
+    match places.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        few => few.concat(),
+    }
+}
+
 /// What names the resource. Names that are no visible ASCII are escaped, since gRPC messages are.
 fn name(by: &LockBy) -> String {
     match by {
         LockBy::Header(name) => format!("header '{}'", name.escape_default()),
         LockBy::Query(name) => format!("query parameter '{}'", name.escape_default()),
         LockBy::Path { name, .. } => format!("path segment '{}'", name.escape_default()),
-        LockBy::Json(tokens) => {
-            let mut pointer = String::new();
-            for token in tokens {
-                pointer.push('/');
-                pointer.push_str(&token.replace('~', "~0").replace('/', "~1"));
-            }
-            format!("JSON value at '{}'", pointer.escape_default())
-        }
+        LockBy::Json(tokens) => json(tokens),
     }
+}
+
+fn json(tokens: &[String]) -> String {
+    let mut pointer = String::new();
+    for token in tokens {
+        pointer.push('/');
+        pointer.push_str(&token.replace('~', "~0").replace('/', "~1"));
+    }
+    format!("JSON value at '{}'", pointer.escape_default())
 }
 
 /// What is wrong with an `Idempotency-Key`.

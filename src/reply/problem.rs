@@ -11,7 +11,7 @@ use crate::limit::penalty::Lockout;
 use crate::metrics::tier_name;
 use crate::plan::TierLabel;
 use crate::request::Request;
-use crate::verdict::{Policy, Throttled};
+use crate::verdict::{Policy, Scope, Throttled};
 
 /// Longest request id that is repeated, in bytes.
 const LONGEST_ID: usize = 128;
@@ -134,14 +134,42 @@ pub fn unavailable(asker: &Asker<'_>, retry: RetryAfter) -> String {
 
 /// The document of a refusal because of the penalty box.
 #[must_use]
-pub fn boxed(whom: &str, lockout: &Lockout) -> Document {
+pub fn boxed(scope: Scope, lockout: &Lockout) -> Document {
+    let (whom, more) = match scope {
+        Scope::Key => ("This API key is", ""),
+        // Whoever is told need not know which of the two it was.
+        Scope::Ip => (
+            "Anonymous requests from this address are",
+            ", or too many attempts failed",
+        ),
+        Scope::Subject => return auth_lockout(lockout),
+    };
     let ends_at = rfc3339(lockout.until);
-    let detail = format!(
-        "{whom} in the penalty box until {ends_at}: too many requests were sent while a whole bucket of retries was promised already. Until then every request is refused."
-    );
+    locked_out(
+        lockout,
+        format!(
+            "{whom} in the penalty box until {ends_at}: too many requests were sent while a whole bucket of retries was promised already{more}. Until then every request is refused."
+        ),
+    )
+}
+
+/// The document of a refusal after failed attempts at credentials: the same whoever is locked out, and whether there
+/// is such a subject or not.
+#[must_use]
+pub fn auth_lockout(lockout: &Lockout) -> Document {
+    let ends_at = rfc3339(lockout.until);
+    locked_out(
+        lockout,
+        format!(
+            "Too many attempts failed. Until {ends_at} every attempt is refused, whatever credentials it presents."
+        ),
+    )
+}
+
+fn locked_out(lockout: &Lockout, detail: String) -> Document {
     Document {
         penalty_level: Some(lockout.level),
-        lockout_ends_at: Some(ends_at),
+        lockout_ends_at: Some(rfc3339(lockout.until)),
         ..Document::of(detail)
     }
 }

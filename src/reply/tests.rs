@@ -1,5 +1,6 @@
 //! Tests of `reply`: whole answers.
 
+mod attempts;
 mod holds;
 
 use proptest::prelude::*;
@@ -7,9 +8,8 @@ use serde_json::{Value, json};
 use tollgate_config::LockBy;
 
 use super::*;
-use crate::limit::penalty::Lockout;
 use crate::testing::{NOW, meter, plan, request, standing, standings};
-use crate::verdict::{Boxed, Invalid, KeyFault, Policy, ResourceFault, Standings, Throttled};
+use crate::verdict::{Invalid, KeyFault, Policy, ResourceFault, Scope, Standings, Throttled};
 
 const CONFIG: &str = r#"{
     "identity": {
@@ -130,6 +130,7 @@ fn refusals() -> Vec<(Verdict, u16, u8)> {
     ]
     .into_iter()
     .chain(holds::refusals())
+    .chain(attempts::refusals())
     .collect()
 }
 
@@ -301,9 +302,13 @@ fn an_address_without_tokens_is_no_refusal_of_a_tier() {
 
 #[test]
 fn a_box_answers_with_its_time_left_and_no_rate_limit_headers() {
-    for (scope, whom) in [
-        (Scope::Key, "This API key is"),
-        (Scope::Ip, "Anonymous requests from this address are"),
+    for (scope, whom, more) in [
+        (Scope::Key, "This API key is", ""),
+        (
+            Scope::Ip,
+            "Anonymous requests from this address are",
+            ", or too many attempts failed",
+        ),
     ] {
         // 300 s and up to 30 more; the end itself is exact.
         for (nonce, seconds) in [(0, 300), (30, 330), (31, 300)] {
@@ -322,7 +327,7 @@ fn a_box_answers_with_its_time_left_and_no_rate_limit_headers() {
                     "status": 429,
                     "detail": format!(
                         "{whom} in the penalty box until 2025-04-01T00:05:00Z: too many requests \
-                         were sent while a whole bucket of retries was promised already. Until \
+                         were sent while a whole bucket of retries was promised already{more}. Until \
                          then every request is refused."
                     ),
                     "instance": "/v1/ledgers/reconcile",

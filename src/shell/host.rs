@@ -68,15 +68,26 @@ pub(super) fn request_body(most: usize) -> Vec<u8> {
     read.ok().flatten().unwrap_or_default()
 }
 
-/// The status of the response.
-pub(super) fn response_status() -> Option<u16> {
-    let status = hostcalls::get_map_value_bytes(MapType::HttpResponseHeaders, ":status");
-    std::str::from_utf8(&status.ok()??).ok()?.parse().ok()
+/// A header of the response.
+pub(super) fn response_header(name: &str) -> Option<Vec<u8>> {
+    let read = hostcalls::get_map_value_bytes(MapType::HttpResponseHeaders, name);
+    read.ok().flatten()
+}
+
+/// A trailer of the response.
+pub(super) fn response_trailer(name: &str) -> Option<Vec<u8>> {
+    let read = hostcalls::get_map_value_bytes(MapType::HttpResponseTrailers, name);
+    read.ok().flatten()
+}
+
+/// Why the response of the effective stream is as it is: Envoy's details of the response code.
+pub(super) fn response_details() -> Option<Vec<u8>> {
+    property(["response", "code_details"])
 }
 
 /// Whether the upstream broke off the response of the effective stream, as Envoy's details of the response code say it.
 pub(super) fn upstream_broke() -> bool {
-    let details = property(["response", "code_details"]);
+    let details = response_details();
     details.is_some_and(|details| details.starts_with(b"upstream_reset_after_response_started"))
 }
 

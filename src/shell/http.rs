@@ -17,6 +17,7 @@ use crate::metrics::VERDICT_PROPERTY;
 use crate::passes::continues;
 use crate::plan::Facts;
 use crate::reply::wait::rfc3339;
+use crate::response::Response;
 
 /// One request, as the proxy calls it.
 #[derive(Debug)]
@@ -132,12 +133,20 @@ impl Life {
 
     /// The response's headers came.
     fn responded(self: &Rc<Self>) {
-        let (status, now) = if self.flow.borrow().asks_status() {
-            (host::response_status(), host::now())
-        } else {
-            (None, Millis(0))
+        let now = match self.flow.borrow().asks_status() {
+            true => host::now(),
+            false => Millis(0),
         };
-        self.play(Event::ResponseHeaders(status, now), now);
+        let response = Response::new(&host::response_header).with_details(&host::response_details);
+        self.play(Event::ResponseHeaders(response, now), now);
+    }
+
+    /// The response's trailers came.
+    fn trailed(self: &Rc<Self>) {
+        if self.flow.borrow().awaits_trailers() {
+            let (response, now) = (Response::new(&host::response_trailer), host::now());
+            self.play(Event::ResponseTrailers(response, now), now);
+        }
     }
 
     fn response_ended(self: &Rc<Self>) {
@@ -324,6 +333,7 @@ impl HttpContext for Stream {
     }
 
     fn on_http_response_trailers(&mut self, _: usize) -> Action {
+        self.life.trailed();
         self.life.response_ended();
         Action::Continue
     }

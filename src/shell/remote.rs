@@ -13,12 +13,13 @@ use tollgate_config::{Millis, Redis};
 use super::gauges::Gauges;
 use super::host;
 use super::http::Life;
+use super::signs;
 use crate::desk::{Answer, Asked, CallId, Desk, Notice};
+use crate::hold::Keep;
 use crate::metrics::{Counter, StoreError};
 use crate::rules::Rules;
 use crate::store::Ask;
 use crate::store::front::{Raw, StoreFault};
-use crate::store::script::Item;
 
 /// Streams served in one callback: each answer nests on the host's stack.
 pub(super) const SERVED: usize = 16;
@@ -131,10 +132,9 @@ impl Remote {
                     desk: self.desk.borrow().another(),
                     flight: None,
                 };
-                self.desk.borrow_mut().lend(&mut own.desk, ask);
                 let asked = own.desk.ask(life.id, Rc::clone(ask), now);
                 if let Asked::Waiting { .. } = asked {
-                    own.flight = self.dispatch(&mut own.desk, now);
+                    own.flight = self.dispatch_own(&mut own.desk, now);
                 }
                 if own.flight.is_none() {
                     self.done_with(own);
@@ -146,10 +146,10 @@ impl Remote {
         }
     }
 
-    /// Has the store told something that nobody waits for: with the next call, which leaves at once where that
-    /// is possible.
-    pub(super) fn owe(&self, item: Item, now: Millis) {
-        let kick = self.desk.borrow_mut().tell(item, now);
+    /// Has the store told for how long what a request holds is held on, and what became of its attempts: with the
+    /// next call, which leaves at once where that is possible.
+    pub(super) fn keep(&self, ask: &Rc<Ask>, keep: Keep, now: Millis) {
+        let kick = self.desk.borrow_mut().keep(ask, keep, now);
         if kick && let Way::Coalesced { queue, kicked } = &self.way {
             kick_once(*queue, kicked, now);
         }
@@ -161,7 +161,7 @@ impl Remote {
         for call in calls.into_iter().take(MOST_LAST_CALLS) {
             if host::call(&self.upstream, &call, LAST_TIMEOUT).is_err() {
                 log::warn!(
-                    "the store at {} was not told what the last requests of a configuration let go: it ends by itself",
+                    "the store at {} was not told what the last requests of a configuration let go: that ends by itself",
                     self.upstream
                 );
             }
@@ -255,9 +255,15 @@ impl Remote {
         body_size: usize,
     ) -> Option<Answer> {
         let now = hear(&mut own.desk, &mut own.flight, token, body_size)?;
-        own.flight = self.dispatch(&mut own.desk, now);
+        own.flight = self.dispatch_own(&mut own.desk, now);
         let (_, answer) = own.desk.ready()?;
         Some(answer)
+    }
+
+    /// Makes the next call of a stream's own desk, which takes along what has to go ahead of it.
+    fn dispatch_own(&self, own: &mut Desk, now: Millis) -> Option<Flight> {
+        self.desk.borrow_mut().lend(own);
+        self.dispatch(own, now)
     }
 
     /// A stream's own desk is done with.
@@ -280,11 +286,13 @@ impl Remote {
                 }
                 Notice::Dropped(letters) => {
                     log::warn!(
-                        "the store at {} was not told in time what {letters} requests let go or hold on; it ends by itself",
+                        "the store at {} was not told in time, {letters} times, what a request let go or holds on, or what became of \
+                         its attempts; that ends by itself",
                         self.upstream
                     );
                     gauges.count(&rules.config, Counter::OutboxDropped, letters);
                 }
+                Notice::Sign(ask, sign) => signs::tell(rules, gauges, &ask, &sign),
                 Notice::Lost => {
                     log::warn!(
                         "the store at {} lost a lease, a lock or an idempotency key that a request still holds; another \

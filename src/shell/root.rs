@@ -13,17 +13,16 @@ use super::gauges::Gauges;
 use super::host::{self, SharedMemory};
 use super::http::{Life, Stream};
 use super::remote::{Put, Remote, SERVED};
+use super::signs;
 use crate::desk::Answer;
 use crate::flow::{Event, Question, Told};
 use crate::held::{End, Grantor, Held};
-use crate::limit::penalty::Lockout;
 use crate::metrics::Counter;
 use crate::passes::Passes;
 use crate::rules::Rules;
+use crate::store::local::known::Barred;
 use crate::store::local::{Local, PAGE_SIZE};
-use crate::store::script::{Item, Step};
 use crate::store::{Ask, Store as _, Toll};
-use crate::verdict::Verdict;
 
 /// Errors of a configuration that are logged one by one.
 const LOGGED: usize = 1000;
@@ -114,9 +113,8 @@ impl Shared {
             (Question::Decide(ask), Some(remote)) => {
                 if let Some(known) = local.recall(ask, now) {
                     if known.fresh || remote.is_failing() {
-                        let mut boxed = known.boxed;
-                        boxed.lockout.until = self.by_store(boxed.lockout.until);
-                        let verdict = Verdict::Boxed(boxed);
+                        let until = self.by_store(known.barred.lockout().until);
+                        let verdict = known.barred.until(until).verdict();
                         let at = self.by_store(now);
                         return Some(Event::Decided(verdict, Toll::default(), at));
                     }
@@ -168,7 +166,7 @@ impl Shared {
             return;
         }
         log::error!(
-            "{} requests were answered unread: nothing of their bodies came within {} ms. A route with a lock by json \
+            "{} requests were answered unread: nothing of their bodies came within {} ms. A route that reads bodies (lock by json, subjects by form or json) \
              needs allow_on_headers_stop_iteration: true in the filter's configuration in Envoy",
             late.len(),
             BODY_BEGINS_WITHIN.0
@@ -196,26 +194,29 @@ impl Shared {
     /// Tells whoever granted something for how long it is held on.
     pub(super) fn tell_grantor(&self, told: Told, now: Millis) {
         match (&self.remote, told.grantor) {
-            (Some(remote), Grantor::Store) => {
-                let step = Step::Keep(told.keep);
-                let ask = told.ask;
-                remote.owe(Item { ask, step }, now);
-            }
+            (Some(remote), Grantor::Store) => remote.keep(&told.ask, told.keep, now),
             _ => self.tell_local(told, now),
         }
     }
 
-    fn tell_local(&self, told: Told, now: Millis) {
+    fn tell_local(&self, mut told: Told, now: Millis) {
         let mut untold = self.untold.borrow_mut();
         let id = |told: &Told| told.ask.wanted.as_ref().map(|wanted| wanted.id);
-        untold.retain(|other| id(other) != id(&told));
-        let kept = self.local.borrow().keep(&told.ask, told.keep, now);
-        if kept.is_none() {
+        if let Some(place) = untold.iter().position(|other| id(other) == id(&told))
+            && let Some(earlier) = untold.remove(place)
+        {
+            told.keep = earlier.keep.then(told.keep);
+        }
+        let Some(kept) = self.local.borrow().keep(&told.ask, told.keep, now) else {
             untold.push_back(told);
             if untold.len() > MOST_UNTOLD {
                 untold.pop_front();
                 self.count(Counter::OutboxDropped, 1);
             }
+            return;
+        };
+        for sign in &kept.signs {
+            signs::tell(&self.rules, &self.gauges, &told.ask, sign);
         }
     }
 
@@ -223,8 +224,11 @@ impl Shared {
     pub(super) fn end_parked(&self, now: Millis) {
         let parked: Vec<Held> = self.passes().take_held().collect();
         for held in parked {
-            let keep = held.end(End::Aborted, now);
-            self.tell_grantor(Told::of(&held, keep), now);
+            let told = Told::of(&held, held.end(End::Aborted, now));
+            for failure in told.failures() {
+                self.count(failure, 1);
+            }
+            self.tell_grantor(told, now);
         }
     }
 
@@ -242,7 +246,7 @@ impl Shared {
         }
     }
 
-    /// The event that an answer of the store is. A box is kept in mind.
+    /// The event that an answer of the store is. A box or a lockout is kept in mind.
     /// `doubted`: this node remembers one that may have been released.
     pub(super) fn heard(
         &self,
@@ -258,16 +262,13 @@ impl Shared {
         let ahead = i128::from(at.0) - i128::from(now.0);
         self.store_ahead.set(i64::try_from(ahead).unwrap_or(0));
         let local = self.local.borrow();
-        let toll = match (&verdict, ask) {
-            (Verdict::Boxed(boxed), Some(ask)) => {
+        let toll = match (Barred::of(&verdict), ask) {
+            (Some(barred), Some(ask)) => {
                 // By this node's clock.
-                let lockout = Lockout {
-                    until: now.plus(boxed.lockout.until.since(at)),
-                    ..boxed.lockout
-                };
-                local.remember(ask, lockout, now)
+                let until = now.plus(barred.lockout().until.since(at));
+                local.remember(ask, barred.until(until), now)
             }
-            (_, Some(ask)) if doubted => local.forget(ask, now),
+            (None, Some(ask)) if doubted => local.forget(ask, now),
             _ => Toll::default(),
         };
         Event::Decided(verdict, toll, at)

@@ -7,39 +7,63 @@
 --         pb:{..}:box[:K]                string  the box in force, value = level; gone when an operator releases it
 --         pb:{..}:strikes[:K]            string  strikes in the running window
 --         pb:{..}:off[:K]                string  offenses
+--         pb:{s:S}:at[:I]                hash    the times of a subject's box and offenses, and of those it has for one address
 --         cc:{t:T}:KIND                  zset    leases: who holds one, scored by when that ends (ms)
 --         lk:{..}:RESOURCE               hash    a lock: who holds it -> when that ends (ms); fence: the last one given
 --         ik:{..}:ID                     hash    an idempotency key in flight: likewise, without a fence
 --         qt:{t:T}:KIND                  zset    a quota: ids of requests, scored by when it was granted to them (ms)
+--         au:{s:S}:N[:I]  au:{ip:I}:N    zset    attempts by throttle N: ids of requests, scored by when they failed (ms)
+--         pb:{s:S}:known                 zset    addresses from which a subject succeeded, scored by when it last did (ms)
+--         pb:{s:S}:from                  zset    addresses from which it failed, scored by when that is forgotten (ms)
+--         pb:{ip:I}:stuffing             hash    n: failures from an address in the window that ends at e (ms)
+--         pb:{ip:I}:subjects             string  the subjects that these were for (HyperLogLog)
 -- ARGV  1        the version of this interface: 1
 --       2        'store': decide by Redis' clock. 'given': by the next argument, whatever it is (tests, simulations)
 --       3        the caller's time, in milliseconds since 1970
 --       4        the caller's word for this call, which the reply says back: another call's answer is told by it
 --       5        P, how many terms follow
---       6..5+P   terms, one for each kind of subject in the batch, numbers apart by spaces:
---                grace strikes within memory level_1 level_2 level_3 max_level   (times in ms)
+--       6..5+P   terms, numbers apart by spaces; told apart by how many there are:
+--                of a kind of subject   grace strikes within memory level_1 level_2 level_3 max_level   (times in ms)
 --                and refill unit burst of the first bucket, of the second, and of ip_limit (0 0 0: there is none)
+--                of a throttle          who failures within memory level_1 level_2 level_3 max_level provisional resets
+--                (who: 0 the address, 1 a subject, 2 a subject from this address)
+--                of stuffing            failures subjects within ban memory
 --       then     questions, numbers apart by spaces:
 --                step terms cost second_cost strictness first second ip held box strikes off
---                step: 0 whole, 1 address, 2 owner, 3 give back, 4 undo, 5 keep, 6 revoke; strictness: 0 off,
---                1 enforced, 2 watched; held: the hash with the times of box, strikes and offenses: the first bucket's,
---                or, where these are in shadow though the buckets are not, that of the first bucket in shadow
+--                step: 0 whole, 1 an address or a subject before the owner, 2 owner, 3 give back, 4 undo, 5 keep, 6 revoke;
+--                strictness: 0 off, 1 enforced, 2 watched; held: the hash with the times of box, strikes and offenses:
+--                the first bucket's, or, where these are in shadow though the buckets are not, that of the first bucket
+--                in shadow
 --                and after them, where a request wants more than points (its id has 16 hex digits):
---                id lease slots lock flight quota requests per           of 0 and 2
+--                id lease slots lock flight quota requests per           of 0, 1 and 2
 --                id lease for_lease lock for_lock flight for_flight      of 5: for how long it is kept (ms), 0: let go
 --                id lease lock flight                                    of 6
 --                (5 and 6 touch no points: they name a bucket only for what it knows of the time, and no terms)
+--                and after these, where it is an attempt at credentials, sections that begin with a semicolon:
+--                ;address                                  of 0, 1, 2 and 6;   ;address started   of 5: when let through
+--                ;terms window box off times [window box off times known]   of 0, 1, 2 and 6, for each throttle: what
+--                                         is held against whomever it counts, and against a subject from this address,
+--                                         where it spares the addresses that the subject is known from
+--                ;fate from terms window .. the same       of 5; fate: 1 the question is undone, 2 given back, 3 failed,
+--                                                          4 succeeded
+--                ;s terms stuffing subjects box off times [subject ..]      of 5: for whom the address failed
+--                (where a step does not need a key of these, its place is 0)
 -- Reply Strings: 'tollgate 1 WORD', then one for each question, in order, numbers apart by spaces, time first:
 --         a now first second ip [fence]                       allowed: units spent after it (-1: not met); where more
 --                                                             than points was wanted, the lock's fence (0: no lock)
 --         t now first wait second wait ip wait left level until   throttled: units spent, the real waits, the wait to
 --                                                             tell, strikes left, a watched box that it tripped (0 0: none)
 --         b now level until tripped                           boxed
+--         l now attempt level until tripped                   locked out by an attempt's throttle: which of the question's,
+--                                                             from 0
+--         y now                                               busy: as many attempts are in flight as may fail
 --         i now ip wait told                                  the address has too few points
 --         h now what first second ip wait left                taken: by a key in flight (1), lock (2), lease (3) or
 --                                                             quota (4): units spent, how long yet, strikes left
---         p now ip                                            the address let it pass
---         k now all                                           kept; all: 1, or 0 where something had run out
+--         p now ip                                            the address (-1: not met), or the subject, let it pass
+--         k now all [sign attempt level until ..]             kept; all: 1, or 0 where something had run out. Signs: 1 a
+--                                                             lockout, 2 the ban for stuffing (of attempt 0), 3 a subject
+--                                                             that failed from many addresses (0 0)
 --         d now                                               given back, revoked; or it had been revoked before it came
 --
 -- A bucket counts what is spent, in units in which both a point and a millisecond of refill are whole numbers, so
@@ -50,6 +74,10 @@
 -- request's id, with spaces between: with that alone it can be let go, by ZREM and HDEL. A negative end, -E, is a mark:
 -- a request that was revoked before it came gets nothing if it comes before E. What is past is as good as gone, and
 -- swept on the next write.
+--
+-- Attempts are known by the request's id. One that failed is scored by when it did; one in flight, by when it will have
+-- if nobody tells before: so an outcome that never comes is a failure without anybody doing anything. A mark in its
+-- place, -E, is left where failures are forgotten: word of one of them that comes twice counts for nothing before E.
 --
 -- Every write sets a time to live: until the bucket is full and nothing is promised or held, and a minute (after a
 -- lock an hour, so that its fences grow though a clock is set back).
@@ -66,9 +94,18 @@ local SLACK = 60000 -- buckets are kept beyond their use by this (ms)
 local FENCED = 3600000 -- and locks by this (ms)
 local HELD_FOR = 60000 -- who takes something has it for so long, unless it is kept (ms)
 local MARKED_FOR = 60000 -- a mark is in force for so long (ms)
+local TOLD_AGAIN = 120000 -- word of an attempt that failed longer ago comes no more (ms)
+local KNOWN_FOR = 2592000000 -- an address is known for 30 days after its last success (ms)
+local KNOWN_ANEW = 3600000 -- which is written down again after so long (ms)
+local MOST_KNOWN = 16 -- addresses that a subject is known from
+local SPREAD = 10 -- addresses from which a subject fails before that is noticed
+local BANNED = 3 -- the level of a ban
 local ENFORCED = 1
-local WHOLE, ADDRESS, OWNER, GIVE_BACK, UNDO, KEEP, REVOKE = 0, 1, 2, 3, 4, 5, 6
+local WHOLE, BEFORE, OWNER, GIVE_BACK, UNDO, KEEP, REVOKE = 0, 1, 2, 3, 4, 5, 6
 local FLIGHT, LOCK, LEASE, QUOTA = 1, 2, 3, 4
+local BY_IP = 0
+local UNDONE, GIVEN_BACK, FAILED, SUCCEEDED = 1, 2, 3, 4
+local LOCKED, STUFFING, FROM_MANY = 1, 2, 3
 
 if ARGV[1] ~= '1' then
   return redis.error_reply('ERR tollgate: this script speaks version 1, and was asked in version ' .. tostring(ARGV[1]))
@@ -139,8 +176,8 @@ end
 local buckets, strings = {}, {}
 
 -- s units spent, u units a point, r units refilled a millisecond, a as of when (ms), p last promise (us); and when a
--- box (b), the strikes' window (w) and the memory of offenses (m) end.
-local FIELDS = { 's', 'u', 'r', 'a', 'p', 'b', 'w', 'm' }
+-- box (b), the strikes' window (w) and the memory of offenses (m) end; and the box, if a throttle set it (l).
+local FIELDS = { 's', 'u', 'r', 'a', 'p', 'b', 'w', 'm', 'l' }
 
 -- What nobody here wrote counts as not there. (Comparisons are false for what is not a number.)
 local function whole(text)
@@ -165,7 +202,7 @@ end
 local function bucket(index)
   local held = buckets[index]
   if not held then
-    local found = read('HMGET', index, 's', 'u', 'r', 'a', 'p', 'b', 'w', 'm')
+    local found = read('HMGET', index, unpack(FIELDS))
     held = { found = found or {}, foreign = not found }
     for place, name in ipairs(FIELDS) do
       held[name] = whole(held.found[place])
@@ -316,18 +353,18 @@ end
 
 -- The penalty box --------------------------------------------------------------------------------------------------
 
--- Level and end of the box in force.
-local function lockout(question, held, at)
-  local level = value(question.box, true)
+-- Level and end of the box in force; its times are in `held`.
+local function lockout(index, held, at)
+  local level = value(index, true)
   if not level then
     return nil
   end
   local ends = held.b
   if not given then
     -- Whoever set the key last says when it ends: an operator, perhaps. One without an end is told for a while.
-    local left = call('PTTL', KEYS[question.box])
+    local left = call('PTTL', KEYS[index])
     local expires = at + (left >= 0 and left or 60000)
-    if not strings[question.box].changed and (not ends or math.abs(expires - ends) > 1000) then
+    if not strings[index].changed and (not ends or math.abs(expires - ends) > 1000) then
       ends = expires
     end
   end
@@ -349,6 +386,28 @@ local function strikes_left(question, held, at)
   return held and max(0, strikes - strikes_in_window(question, held, at)) or strikes
 end
 
+-- Puts somebody in a box, in place of any other, and forgets the strikes. `of` says where it is.
+local function lock_up(of, held, at, offenses, level, time, memory)
+  local ends = at + time
+  set(of.off, offenses, at + memory)
+  set(of.box, level, ends)
+  held.w, held.m, held.b, held.l, held.changed = held.w and 0, at + memory, ends, held.l and 0, true
+  return level, ends
+end
+
+-- Offenses that are remembered.
+local function offenses_of(of, held, at)
+  local remembered = held.m
+  return (not remembered or remembered > at) and value(of.off) or 0
+end
+
+-- One offense more: level and end of the box that it leads to.
+local function offend(of, held, terms, at)
+  local offenses = offenses_of(of, held, at) + 1
+  local level = max(1, min(offenses, 3, terms.max_level))
+  return lock_up(of, held, at, offenses, level, terms.levels[level], terms.memory)
+end
+
 -- Counts a strike; level and end of the box that it trips.
 local function strike(question, held, at)
   local terms = question.terms
@@ -362,18 +421,8 @@ local function strike(question, held, at)
     set(question.strikes, strikes, held.w or at + terms.within)
     return nil
   end
-  local remembered = held.m
-  local offenses = 1
-  if not remembered or remembered > at then
-    offenses = (value(question.off) or 0) + 1
-  end
-  local level = max(1, min(offenses, 3, terms.max_level))
-  local ends = at + terms.levels[level]
   set(question.strikes, false)
-  set(question.off, offenses, at + terms.memory)
-  set(question.box, level, ends)
-  held.w, held.m, held.b = 0, at + terms.memory, ends
-  return level, ends
+  return offend(question, held, terms, at)
 end
 
 -- What is held -----------------------------------------------------------------------------------------------------
@@ -426,14 +475,31 @@ local function put(kept, member, ends, at)
   kept.ends[member], kept.at, kept.changed = ends, max(kept.at, at), true
 end
 
--- How many of a sorted set are scored above a time.
-local function count_after(kept, at)
-  local count = read('ZCOUNT', kept.index, format('(%.0f', at), MOST) or 0
+-- How many of a sorted set are scored above a time, and up to another.
+local function count_between(kept, low, high)
+  local count = read('ZCOUNT', kept.index, format('(%.0f', low), format('%.0f', high)) or 0
   for member, ends in pairs(kept.ends) do
     local was = kept.was[member]
-    count = count - (was and was > at and 1 or 0) + (ends and ends > at and 1 or 0)
+    count = count - (was and was > low and was <= high and 1 or 0) + (ends and ends > low and ends <= high and 1 or 0)
   end
   return count
+end
+
+local function count_after(kept, at)
+  return count_between(kept, at, MOST)
+end
+
+-- Reads who of a sorted set is scored above a time, and up to another.
+local function load_between(kept, low, high)
+  local found = read('ZRANGEBYSCORE', kept.index, format('(%.0f', low), format('%.0f', high), 'WITHSCORES')
+  kept.foreign = found == nil
+  for place = 1, found and #found or 0, 2 do
+    local member = found[place]
+    if kept.ends[member] == nil then
+      kept.was[member] = ending(found[place + 1])
+      kept.ends[member] = kept.was[member]
+    end
+  end
 end
 
 -- The nth lowest score above a time: there are as many. (Leases may come and go in this call, but n is 1 for them; a
@@ -495,6 +561,11 @@ local function take(wish, at)
   for _, part in ipairs(wish.parts) do
     put(part.kept, wish.member, at + HELD_FOR, at)
   end
+  for _, attempt in ipairs(wish.attempts) do
+    if attempt.terms.provisional then
+      put(attempt.whose.window, wish.id, at + HELD_FOR, at)
+    end
+  end
   if wish.quota > 0 then
     local kept = holders_of(wish.quota)
     put(kept, wish.id, at, at)
@@ -510,11 +581,20 @@ local function take(wish, at)
   return kept.fence
 end
 
--- Whether a request was revoked before it came.
+-- Whether a request was revoked before it came, as far as it holds anything: each leg of it may say so.
 local function is_marked(wish, at)
   local part = wish.parts[1]
   local ends = part and end_of(part.kept, wish.member)
-  return ends and -ends > at
+  if ends and -ends > at then
+    return true
+  end
+  for _, attempt in ipairs(wish.attempts) do
+    ends = attempt.terms.provisional and end_of(attempt.own.window, wish.id)
+    if ends and -ends > at then
+      return true
+    end
+  end
+  return false
 end
 
 -- Holds on for so long from now, or lets go; 0 where something had run out: that may be another's by now.
@@ -539,17 +619,29 @@ end
 
 -- Lets go of whatever is held; where nothing is, the request may come yet: it is marked.
 local function revoke(wish, at)
-  local has_come = false
-  for _, part in ipairs(wish.parts) do
-    local ends = end_of(part.kept, wish.member)
-    if ends and ends > at then
-      put(part.kept, wish.member, false, at)
+  local has_come, first = false, nil
+  local function let_go(kept, member, since)
+    local ends = end_of(kept, member)
+    if ends and ends >= 0 and ends > since then
+      put(kept, member, false, at)
       has_come = true
     end
+    first = first or { kept = kept, member = member }
   end
-  local first = wish.parts[1]
+  for _, part in ipairs(wish.parts) do
+    let_go(part.kept, wish.member, at)
+  end
+  for _, attempt in ipairs(wish.attempts) do
+    if attempt.terms.provisional then
+      -- One that ran out meanwhile was none: nobody was let through.
+      let_go(attempt.own.window, wish.id, at - attempt.terms.within)
+      if attempt.pair then
+        let_go(attempt.pair.window, wish.id, at - attempt.terms.within)
+      end
+    end
+  end
   if first and not has_come then
-    put(first.kept, wish.member, -(at + MARKED_FOR), at)
+    put(first.kept, first.member, -(at + MARKED_FOR), at)
   end
 end
 
@@ -588,10 +680,12 @@ local function write_set(kept, comes, goes)
     call('ZREMRANGEBYSCORE', key, '-inf', kept.at - kept.per)
     return kept.per + SLACK
   end
-  call('ZREMRANGEBYSCORE', key, -kept.at, kept.at)
+  -- Of holds the score is the end; a failed attempt counts for a while from then on.
+  local within = kept.within or 0
+  call('ZREMRANGEBYSCORE', key, -kept.at, kept.at - within)
   -- The latest mark is first, the latest hold last.
   local marked, held = call('ZRANGE', key, 0, 0, 'WITHSCORES')[2], call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
-  return max(0, -(tonumber(marked) or 0) - now, (tonumber(held) or 0) - now) + SLACK
+  return max(0, -(tonumber(marked) or 0) - now, (tonumber(held) or 0) + within - now) + SLACK
 end
 
 local function write_hash(kept, comes)
@@ -626,10 +720,301 @@ local function write_holders(kept)
   end
 end
 
+-- Attempts ---------------------------------------------------------------------------------------------------------
+
+-- Level and end of the lockout in force for whomever an attempt counts. An address has one box for all that it does:
+-- strikes put it there too, or an operator, and then it may still try credentials.
+local function locked(attempt, at)
+  local held = bucket(attempt.whose.times)
+  local level, ends = lockout(attempt.whose.box, held, at)
+  if level and attempt.terms.who == BY_IP then
+    ends = min(ends, held.l or 0)
+  end
+  if level and ends > at then
+    return level, ends
+  end
+end
+
+-- Whether a subject succeeded from this address lately.
+local function is_known(attempt, address, at)
+  local last = attempt.known and end_of(attempt.known, address)
+  return last and last > at - KNOWN_FOR
+end
+
+-- Of all lockouts in force for a request the one that ends last: by which attempt, its level and end; and whether one
+-- of them is the box whose times are in `held`.
+local function locked_out(wish, held, at)
+  local latest
+  local is_held = false
+  for place, attempt in ipairs(wish.attempts) do
+    attempt.whose = is_known(attempt, wish.address, at) and attempt.pair or attempt.own
+    local level, ends = locked(attempt, at)
+    if level then
+      is_held = is_held or attempt.whose.times == held
+      if not latest or ends > latest.ends then
+        latest = { place = place - 1, level = level, ends = ends }
+      end
+    end
+  end
+  return latest, is_held
+end
+
+-- Attempts that failed within a window. By a clock that was set back what failed since then did not.
+local function failed_of(attempt, at)
+  return count_between(attempt.whose.window, max(0, at - attempt.terms.within), at)
+end
+
+-- Forgets what failed in a window, and leaves marks in place of those of which word may come again: lately they were
+-- told, or this moment.
+local function forget(wish, attempt, at)
+  local kept, low = attempt.whose.window, max(0, at - attempt.terms.within)
+  load_between(kept, low, at)
+  for member, score in pairs(kept.ends) do
+    if score and score > low and score <= at then
+      local again = score > at - TOLD_AGAIN or member == wish.id
+      put(kept, member, again and -(at + MARKED_FOR), at)
+    end
+  end
+end
+
+-- So many attempts failed that whomever they count is locked out: the lockout's level and end.
+local function trip(wish, attempt, at)
+  local held = bucket(attempt.whose.times)
+  local level, ends = offend(attempt.whose, held, attempt.terms, at)
+  if attempt.terms.who == BY_IP then
+    held.l = ends
+  end
+  forget(wish, attempt, at)
+  return level, ends
+end
+
+-- The answer to a request one of whose windows has no room; nil: all have. Nobody tells when those in flight run out,
+-- so it may be found out only now that enough of them failed.
+local function crowded(wish, at)
+  for place, attempt in ipairs(wish.attempts) do
+    local failures, failed = attempt.terms.failures, failed_of(attempt, at)
+    if failed >= failures then
+      return format('l %.0f %d %d %.0f 1', at, place - 1, trip(wish, attempt, at))
+    end
+    -- None is in flight for longer: that was before the clock was set back.
+    if attempt.terms.provisional and failed + count_between(attempt.whose.window, at, at + HELD_FOR) >= failures then
+      return format('y %.0f', at)
+    end
+  end
+end
+
+-- What a window has of a request: when it failed or will have, or a mark.
+local function score_in(kept, id, within, at)
+  local score = end_of(kept, id)
+  if score and (score < 0 and -score > at or score >= 0 and score > at - within) then
+    return score
+  end
+end
+
+-- Where an attempt counts whose outcome is told: where it was let through, whatever is known by now.
+local function counts_at(wish, attempt, at)
+  local own, pair, within = attempt.own, attempt.pair, attempt.terms.within
+  if pair and score_in(pair.window, wish.id, within, at) then
+    return pair
+  end
+  if pair and not score_in(own.window, wish.id, within, at) and is_known(attempt, wish.address, at) then
+    return pair
+  end
+  return own
+end
+
+-- An attempt failed. Whether that is news; and level and end of the lockout that it leads to.
+local function fail(wish, attempt, at)
+  local window, id, within = attempt.whose.window, wish.id, attempt.terms.within
+  local score, failed_at = score_in(window, id, within, at), min(wish.started, at)
+  if score and score <= failed_at then
+    return false -- marked, or told already
+  end
+  if attempt.is_locked then
+    -- Those that were let through before the lockout do not count again.
+    put(window, id, -(at + MARKED_FOR), at)
+    return true
+  end
+  if failed_at > at - within then
+    put(window, id, failed_at, at)
+  elseif score then
+    put(window, id, false, at)
+  end
+  -- Though this one was too long ago, enough may have failed with nobody telling.
+  if failed_of(attempt, at) >= attempt.terms.failures then
+    return true, trip(wish, attempt, at)
+  end
+  return true
+end
+
+-- An attempt is none any more.
+local function end_attempt(wish, attempt, since, at)
+  local score = end_of(attempt.whose.window, wish.id)
+  if score and score >= 0 and score > since then
+    put(attempt.whose.window, wish.id, false, at)
+  end
+end
+
+-- Notes from where a subject succeeded; who was longest away makes room.
+local function note_known(attempt, address, at)
+  local kept = attempt.known
+  local last = end_of(kept, address)
+  if last and last >= at - KNOWN_ANEW then
+    return
+  end
+  kept.per = KNOWN_FOR
+  load_between(kept, max(0, at - KNOWN_FOR), MOST)
+  local known, oldest = 0, nil
+  for other, score in pairs(kept.ends) do
+    if score and score > at - KNOWN_FOR and other ~= address then
+      known = known + 1
+      if not oldest or score < kept.ends[oldest] or score == kept.ends[oldest] and other < oldest then
+        oldest = other
+      end
+    end
+  end
+  if known >= MOST_KNOWN then
+    put(kept, oldest, false, at)
+  end
+  put(kept, address, at, at)
+end
+
+-- Notes from where a subject failed, in a window fixed from the first time: whether that makes them many.
+local function is_from_many(attempt, address, at)
+  local kept, latest = attempt.from, at + attempt.terms.within
+  load_between(kept, at, latest)
+  local known, ends = 0, latest
+  for other, score in pairs(kept.ends) do
+    if score and score > at and score <= latest then
+      if other == address then
+        return false
+      end
+      known, ends = known + 1, min(ends, score)
+    end
+  end
+  if known >= SPREAD then
+    return false
+  end
+  put(kept, address, ends, at)
+  return known + 1 == SPREAD
+end
+
+-- Credential stuffing ----------------------------------------------------------------------------------------------
+
+local stuffings = {}
+
+-- Failures from an address, in a window fixed from the first.
+local function count_of(stuffing, at)
+  local count = stuffings[stuffing.count]
+  if not count then
+    local found = read('HMGET', stuffing.count, 'n', 'e')
+    count = { foreign = not found, n = whole(found and found[1]), e = whole(found and found[2]) }
+    stuffings[stuffing.count] = count
+  end
+  -- A window that ends further away was begun before the clock was set back, or it was shortened.
+  if not (count.n and count.e and count.e > at and count.e <= at + stuffing.terms.within) then
+    count.n, count.e = 0, at + stuffing.terms.within
+    replace(stuffing.subjects)
+  end
+  return count
+end
+
+-- Counts subjects; about how many distinct ones there are. Written at once: Redis counts only what is there.
+local function count_subjects(stuffing)
+  local key = KEYS[stuffing.subjects]
+  if type(redis.pcall('PFADD', key, unpack(stuffing.names))) == 'table' then
+    -- It is nothing that counts.
+    replace(stuffing.subjects)
+    call('PFADD', key, unpack(stuffing.names))
+  end
+  return call('PFCOUNT', key)
+end
+
+-- One failure more from an address: the end of the ban that it leads to.
+local function stuff(stuffing, at)
+  local terms, count = stuffing.terms, count_of(stuffing, at)
+  count.n, count.changed = min(MOST, count.n + 1), true
+  local subjects = count_subjects(stuffing)
+  expire(stuffing.subjects, ceil(count.e - now) + SLACK + spare)
+  if count.n < terms.failures or subjects < terms.subjects then
+    return nil
+  end
+  count.n, count.e = 0, 0
+  call('DEL', KEYS[stuffing.subjects])
+  local held = bucket(stuffing.whose.times)
+  local offenses = max(BANNED, offenses_of(stuffing.whose, held, at))
+  local _, ends = lock_up(stuffing.whose, held, at, offenses, BANNED, terms.ban, terms.memory)
+  held.l = ends
+  return ends
+end
+
+local function write_count(index, count)
+  if count.n == 0 then
+    later[#later + 1] = function()
+      call('DEL', KEYS[index])
+    end
+    return
+  end
+  if count.foreign then
+    replace(index)
+  end
+  call('HSET', KEYS[index], 'n', count.n, 'e', count.e)
+  expire(index, ceil(count.e - now) + SLACK + spare)
+end
+
+-- What became of attempts ------------------------------------------------------------------------------------------
+
+-- Takes note of what became of a request's attempts; the signs to tell.
+local function conclude(wish, at)
+  local signs = ''
+  local function tell(sign, place, level, ends)
+    signs = signs .. format(' %d %d %d %.0f', sign, place, level, ends)
+  end
+  -- A failure counts for stuffing once, as far as the address has a window of attempts that tells.
+  local of_address, new_of_address = false, false
+  for _, attempt in ipairs(wish.attempts) do
+    attempt.whose = counts_at(wish, attempt, at)
+    -- Several windows may be full at once, though they lead to the same box.
+    attempt.is_locked = attempt.fate == FAILED and locked(attempt, at)
+  end
+  for place, attempt in ipairs(wish.attempts) do
+    if attempt.fate == FAILED then
+      local is_new, level, ends = fail(wish, attempt, at)
+      if level then
+        tell(LOCKED, place - 1, level, ends)
+      end
+      if attempt.terms.who == BY_IP then
+        of_address, new_of_address = true, new_of_address or is_new
+      end
+      if attempt.from and is_from_many(attempt, wish.address, at) then
+        tell(FROM_MANY, place - 1, 0, 0)
+      end
+    elseif attempt.fate == UNDONE then
+      end_attempt(wish, attempt, at, at)
+    else
+      end_attempt(wish, attempt, at - attempt.terms.within, at)
+      if attempt.fate == SUCCEEDED then
+        if attempt.terms.resets then
+          forget(wish, attempt, at)
+        end
+        if attempt.known then
+          note_known(attempt, wish.address, at)
+        end
+      end
+    end
+  end
+  if wish.stuffing and (new_of_address or not of_address) then
+    local ends = stuff(wish.stuffing, at)
+    if ends then
+      tell(STUFFING, 0, BANNED, ends)
+    end
+  end
+  return signs
+end
+
 -- One question -----------------------------------------------------------------------------------------------------
 
-local function terms_of(text)
-  local n = numbers(text)
+local function limits_of(n)
   local function meter(first)
     return n[first] > 0 and { refill = n[first], unit = n[first + 1], capacity = n[first + 1] * n[first + 2] }
   end
@@ -640,9 +1025,59 @@ local function terms_of(text)
   }
 end
 
+local function throttle_of(n)
+  return {
+    who = n[1], failures = n[2], within = n[3], memory = n[4],
+    levels = { n[5], n[6], n[7] }, max_level = n[8], provisional = n[9] == 1, resets = n[10] == 1,
+  }
+end
+
+local function terms_of(text)
+  local n = numbers(text)
+  if #n == 17 then
+    return limits_of(n)
+  end
+  if #n == 10 then
+    return throttle_of(n)
+  end
+  return { failures = n[1], subjects = n[2], within = n[3], ban = n[4], memory = n[5] }
+end
+
+-- Where attempts by a throttle are counted, and what is held against whomever it counts.
+local function place_of(window, box, off, times, terms)
+  local kept = holders_of(window)
+  kept.within = max(kept.within or 0, terms.within)
+  return { window = kept, box = box, off = off, times = times }
+end
+
+local function attempt_of(n, terms, is_told)
+  local attempt = { fate = is_told and n[1], from = is_told and n[2] > 0 and holders_of(n[2]) }
+  local first = is_told and 3 or 1
+  attempt.terms = terms[n[first]]
+  attempt.own = place_of(n[first + 1], n[first + 2], n[first + 3], n[first + 4], attempt.terms)
+  if n[first + 5] then
+    attempt.pair = place_of(n[first + 5], n[first + 6], n[first + 7], n[first + 8], attempt.terms)
+    attempt.known = n[first + 9] > 0 and holders_of(n[first + 9])
+  end
+  return attempt
+end
+
+local function stuffing_of(section, terms)
+  local words = {}
+  for word in gmatch(section, '%S+') do
+    words[#words + 1] = word
+  end
+  local of, count, subjects, box, off, times = unpack(words, 2, 7)
+  return {
+    terms = terms[tonumber(of)], count = tonumber(count), subjects = tonumber(subjects),
+    whose = { box = tonumber(box), off = tonumber(off), times = tonumber(times) }, names = { unpack(words, 8) },
+  }
+end
+
 -- What a request wants, or holds, besides points.
-local function wish_of(step, text)
-  local id, rest = match(text, '^ (%x+) (.+)$')
+local function wish_of(step, text, terms)
+  local sections = gmatch(text, '[^;]+')
+  local id, rest = match(sections(), '^ (%x+) (.+)$')
   local n = numbers(rest)
   local wish
   if step == KEEP then
@@ -666,7 +1101,16 @@ local function wish_of(step, text)
       parts[#parts + 1] = { kept = kept, lasts = wish.lasts and wish.lasts[place] }
     end
   end
-  wish.id, wish.member, wish.parts = id, table.concat(words, ' '), parts
+  wish.id, wish.member, wish.parts, wish.attempts = id, table.concat(words, ' '), parts, {}
+  local address, started = match(sections() or '', '^(%S+) ?(%d*)$')
+  wish.address, wish.started = address, tonumber(started)
+  for section in sections do
+    if match(section, '^s ') then
+      wish.stuffing = stuffing_of(section, terms)
+    else
+      table.insert(wish.attempts, attempt_of(numbers(section), terms, step == KEEP))
+    end
+  end
   return wish
 end
 
@@ -674,7 +1118,7 @@ local function question_of(text, terms)
   local step, of, cost, second_cost, strictness, first, second, ip, held, box, strikes, off, more =
     match(text, QUESTION)
   return {
-    wish = more ~= '' and wish_of(tonumber(step), more),
+    wish = more ~= '' and wish_of(tonumber(step), more, terms),
     step = tonumber(step), terms = terms[tonumber(of)], cost = tonumber(cost), second_cost = tonumber(second_cost),
     strictness = tonumber(strictness), first = tonumber(first), second = tonumber(second), ip = tonumber(ip),
     held = tonumber(held), box = tonumber(box), strikes = tonumber(strikes), off = tonumber(off),
@@ -685,11 +1129,19 @@ end
 -- this question is about.
 local function time_for(question)
   local at = now
-  if borrowed then
-    for _, index in ipairs({ question.first, question.second, question.ip }) do
-      if index > 0 then
-        at = max(at, bucket(index).a or 0)
-      end
+  if not borrowed then
+    return at
+  end
+  for _, index in ipairs({ question.first, question.second, question.ip }) do
+    if index > 0 then
+      at = max(at, bucket(index).a or 0)
+    end
+  end
+  for _, attempt in ipairs(question.wish and question.wish.attempts or {}) do
+    for _, place in ipairs({ attempt.own, attempt.pair or nil }) do
+      -- Nothing in a window is scored by more than this ahead of when it was written.
+      local last = read('ZRANGE', place.window.index, -1, -1, 'WITHSCORES')
+      at = max(at, place.window.at, (ending(last and last[2]) or 0) - HELD_FOR)
     end
   end
   return at
@@ -698,7 +1150,7 @@ end
 local function decide(question)
   local at, terms, cost, wish = time_for(question), question.terms, question.cost, question.wish
   if question.step == KEEP then
-    return format('k %.0f %d', at, hold_on(wish, at))
+    return format('k %.0f %d', at, hold_on(wish, at)) .. conclude(wish, at)
   end
   if question.step == REVOKE then
     revoke(wish, at)
@@ -717,7 +1169,7 @@ local function decide(question)
     if ip then
       give_back(ip, terms.ip, at, 1)
     end
-    if question.step ~= GIVE_BACK then
+    if first and question.step ~= GIVE_BACK then
       give_back(first, terms.first, at, cost)
       if second then
         give_back(second, terms.second, at, question.second_cost)
@@ -726,18 +1178,33 @@ local function decide(question)
     return format('d %.0f', at)
   end
 
+  local latest, is_held
+  if wish then
+    latest, is_held = locked_out(wish, question.held, at)
+  end
   local level, ends
   if held then
-    level, ends = lockout(question, held, at)
-    if level and question.strictness == ENFORCED then
+    level, ends = lockout(question.box, held, at)
+    -- Where a throttle put it there, that is the answer.
+    if level and question.strictness == ENFORCED and not is_held then
       return format('b %.0f %d %.0f 0', at, level, ends)
     end
+  end
+  if latest then
+    return format('l %.0f %d %d %.0f 0', at, latest.place, latest.level, latest.ends)
+  end
+  local refused = wish and crowded(wish, at)
+  if refused then
+    return refused
   end
 
   local own, other = 0, 0
   if first then
     own = wait_for(first, terms.first, at, cost)
     other = second and wait_for(second, terms.second, at, question.second_cost) or 0
+  end
+  local function left_of(held, meter)
+    return held and seen(held, meter, at) or -1
   end
 
   if ip then
@@ -746,16 +1213,15 @@ local function decide(question)
       return format('i %.0f %.0f %.0f %.0f', at, seen(ip, terms.ip, at), wait, max(wait, own, other))
     end
     pay(ip, terms.ip, at, 1)
-    if question.step == ADDRESS then
-      return format('p %.0f %.0f', at, seen(ip, terms.ip, at))
-    end
   end
-  local function left_of(held, meter)
-    return held and seen(held, meter, at) or -1
+  if question.step == BEFORE then
+    if wish then
+      take(wish, at)
+    end
+    return format('p %.0f %.0f', at, left_of(ip, terms and terms.ip))
   end
 
-  local set_back = first.s and first.a > at + SET_BACK
-  if set_back then
+  if first and first.s and first.a > at + SET_BACK then
     first.p = 0
   end
   local real = max(own, other)
@@ -765,18 +1231,22 @@ local function decide(question)
       what, wait = obstacle(wish, at)
     end
     -- What is taken costs a point, so that asking again and again is not free.
-    pay(first, terms.first, at, what and 1 or cost)
+    if first then
+      pay(first, terms.first, at, what and 1 or cost)
+    end
     if second then
       pay(second, terms.second, at, what and 1 or question.second_cost)
     end
     if what then
-      if ip then
+      -- Who meets nothing but the address's bucket pays it there.
+      if ip and first then
         give_back(ip, terms.ip, at, 1)
       end
-      return format('h %.0f %d %.0f %.0f %.0f %.0f %d', at, what, seen(first, terms.first, at),
-        left_of(second, terms.second), left_of(ip, terms.ip), max(1, ceil(wait)), strikes_left(question, held, at))
+      return format('h %.0f %d %.0f %.0f %.0f %.0f %d', at, what, left_of(first, terms.first),
+        left_of(second, terms.second), left_of(ip, terms.ip), max(1, ceil(wait)),
+        first and strikes_left(question, held, at) or -1)
     end
-    local answer = format('a %.0f %.0f %.0f %.0f', at, seen(first, terms.first, at), left_of(second, terms.second),
+    local answer = format('a %.0f %.0f %.0f %.0f', at, left_of(first, terms.first), left_of(second, terms.second),
       left_of(ip, terms.ip))
     return wish and answer .. format(' %.0f', take(wish, at)) or answer
   end
@@ -832,6 +1302,11 @@ end
 for _, kept in pairs(holders) do
   if kept.changed then
     write_holders(kept)
+  end
+end
+for index, count in pairs(stuffings) do
+  if count.changed then
+    write_count(index, count)
   end
 end
 for _, rest in ipairs(later) do

@@ -1,10 +1,12 @@
 //! The decision over the proxy's shared memory: exact over all workers, and never larger than told.
 //!
-//! A fixed number of pages, one per hash of the owner (tenant or address); the hash is keyed with a
+//! A fixed number of pages, one per hash of the owner (tenant, address, or subject); the hash is keyed with a
 //! secret of this process, so that nobody can choose whose page he fills. A decision changes an
-//! owner's page in one compare-and-swap. A request that meets `ip_limit` and a tenant meets two
-//! owners: the address is debited first and given back if the tenant refuses.
+//! owner's page in one compare-and-swap. A request that meets `ip_limit` and a tenant, or presents
+//! credentials of a subject, meets several owners, one after the other: where a later one refuses, the
+//! earlier ones get back what they gave.
 
+use std::cell::RefCell;
 use std::hash::Hasher as _;
 
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
@@ -13,21 +15,26 @@ use tollgate_config::{Bytes, Millis};
 use self::memory::{Memory, Slot};
 use self::met::Owner;
 use self::page::Page;
-use self::record::{Bucket as Kept, Name};
+use self::partly::Untold;
 use super::{Ask, Store, Subject, Toll};
 use crate::client_ip::Address;
-use crate::limit::bucket::{Level, Meter};
 use crate::limit::decision::Strictness;
-use crate::verdict::{Boxed, Policy, Scope, Standing, Standings, Taken, Throttled, Verdict};
+use crate::verdict::{Boxed, Scope, Verdict};
 
+mod attempts;
+mod gate;
 pub mod heap;
 mod hold;
-mod known;
+pub mod known;
+mod legs;
 pub mod memory;
 mod met;
 mod owner;
 pub mod page;
+mod partly;
+mod passed;
 pub mod record;
+mod section;
 mod wishes;
 
 /// Bytes of a page where the host sets no limit of its own.
@@ -43,6 +50,8 @@ pub struct Local<M> {
     page_size: usize,
     names: Vec<String>,
     secret: [u64; 2],
+    /// Outcomes that only some pages were told of.
+    untold: RefCell<Untold>,
 }
 
 impl<M: Memory> Local<M> {
@@ -76,6 +85,7 @@ impl<M: Memory> Local<M> {
             page_size,
             names,
             secret: [(secret >> 64) as u64, secret as u64],
+            untold: RefCell::default(),
         }
     }
 
@@ -109,13 +119,19 @@ impl<M: Memory> Local<M> {
         None
     }
 
-    /// The page of an owner. Addresses, which anybody can have many of, have a quarter of the pages to
-    /// themselves, so that no flood of them makes room at the cost of tenants.
+    /// The page of an owner as it is now, to look at.
+    fn look(&self, owner: &Owner) -> Page {
+        let slot = self.page_of(owner).and_then(|name| self.memory.read(name));
+        Page::read(slot.unwrap_or_default().bytes, self.page_size)
+    }
+
+    /// The page of an owner. Addresses, which anybody can have many of, and subjects, which anybody can make up,
+    /// have a quarter of the pages to themselves, so that no flood of them makes room at the cost of tenants.
     fn page_of(&self, owner: &Owner) -> Option<&String> {
         let addresses = self.names.len() / 4;
         let (tenants, addresses) = self.names.split_at_checked(self.names.len() - addresses)?;
         let pages = match owner.scope {
-            Scope::Ip if !addresses.is_empty() => addresses,
+            Scope::Ip | Scope::Subject if !addresses.is_empty() => addresses,
             _ => tenants,
         };
         let index = owner.page.checked_rem(pages.len() as u128)?;
@@ -138,7 +154,9 @@ impl<M: Memory> Local<M> {
             Subject::Key { tenant, key, .. } => {
                 [b"t", tenant.as_str().as_bytes(), key.as_str().as_bytes()]
             }
-            Subject::Anonymous { address, .. } => return self.address(address, ask),
+            Subject::Anonymous { address, .. } | Subject::Credential { address, .. } => {
+                return self.address(address, ask);
+            }
         };
         let [scope, tenant, _] = parts;
         let first = self.hash(ask.shadow, &parts);
@@ -168,116 +186,18 @@ impl<M: Memory> Local<M> {
         let apart = ask.penalty.strictness == Strictness::Watched && !ask.shadow;
         apart.then(|| self.hash(true, parts))
     }
-
-    /// Takes one point from an address's `ip_limit`: its level after that, or how long to wait.
-    fn pass_ip(&self, owner: &Owner, meter: &Meter, now: Millis, toll: &mut Toll) -> Option<Gate> {
-        let name = owner.ip();
-        self.change(owner, toll, |page| {
-            let seat = page.seat(name, &[], now);
-            let kept = page.bucket(seat, meter, now);
-            let level = kept.level.seen(meter, now);
-            let wait = level.wait(meter, 1);
-            if wait > Millis(0) {
-                return (
-                    Gate::Shut(Standing::new(Policy::Ip, *meter, &level, wait)),
-                    false,
-                );
-            }
-            let level = kept.level.charged(meter, now, 1);
-            page.keep_bucket(seat, &Kept { level, ..kept });
-            (Gate::Open(level), true)
-        })
-    }
-
-    fn give_ip_back(&self, owner: &Owner, meter: &Meter, now: Millis, toll: &mut Toll) {
-        let name = owner.ip();
-        let done = self.change(owner, toll, |page| {
-            let seat = page.seat(name, &[], now);
-            if seat == Name::OVERFLOW {
-                // What is shared with others is not given back.
-                return (false, false);
-            }
-            let kept = page.bucket(seat, meter, now);
-            let level = kept.level.kept(meter, now).give_back(1);
-            page.keep_bucket(seat, &Kept { level, ..kept });
-            (true, true)
-        });
-        if done != Some(true) {
-            toll.lost_refunds = toll.lost_refunds.saturating_add(1);
-        }
-    }
 }
 
 impl<M: Memory> Store for Local<M> {
     fn decide(&mut self, ask: &Ask, now: Millis) -> (Verdict, Toll) {
         let mut toll = Toll::default();
-        let Subject::Key {
-            ip: Some((address, meter)),
-            ..
-        } = &ask.subject
-        else {
-            let verdict = self.decide_owner(ask, now, &mut toll);
-            return (verdict.unwrap_or(Verdict::Contended), toll);
-        };
-        if self.is_revoked(ask, now) {
-            return (Verdict::Contended, toll);
-        }
-        if let Some(boxed) = self.known(ask, now, true) {
-            return (Verdict::Boxed(boxed), toll);
-        }
-        let owner = self.address(address, ask);
-        let level = match self.pass_ip(&owner, meter, now, &mut toll) {
-            None => return (Verdict::Contended, toll),
-            Some(Gate::Shut(standing)) => {
-                // Waiting for the address alone would lead to the next refusal.
-                let wait = standing.wait.max(self.owner_wait(ask, now));
-                let throttled = Throttled {
-                    standings: Standings::new([Some(standing), None, None]),
-                    wait,
-                    strikes_left: None,
-                    would_box: None,
-                };
-                return (Verdict::Throttled(throttled), toll);
-            }
-            Some(Gate::Open(level)) => level,
-        };
-        let verdict = self
-            .decide_owner(ask, now, &mut toll)
-            .unwrap_or(Verdict::Contended);
-        let standing = |level: &Level| {
-            let level = level.seen(meter, now);
-            Standing::new(Policy::Ip, *meter, &level, Millis(0))
-        };
-        let verdict = match verdict {
-            Verdict::Allowed(standings, fence) => {
-                Verdict::Allowed(standings.with(standing(&level)), fence)
-            }
-            refused => {
-                self.give_ip_back(&owner, meter, now, &mut toll);
-                match refused {
-                    Verdict::Throttled(throttled) => Verdict::Throttled(Throttled {
-                        standings: throttled.standings.with(standing(&level.give_back(1))),
-                        ..throttled
-                    }),
-                    Verdict::Taken(taken) => Verdict::Taken(Taken {
-                        standings: taken.standings.with(standing(&level.give_back(1))),
-                        ..taken
-                    }),
-                    other => other,
-                }
-            }
-        };
+        let verdict = self.decide_legs(ask, now, &mut toll);
         (verdict, toll)
     }
 
     fn lockout(&mut self, ask: &Ask, now: Millis) -> Option<Boxed> {
         self.known(ask, now, true)
     }
-}
-
-enum Gate {
-    Open(Level),
-    Shut(Standing),
 }
 
 #[cfg(test)]

@@ -11,16 +11,17 @@ use tollgate_config::Millis;
 use self::answer::Line;
 use self::call::Batch;
 use self::held::Held;
-use super::{Ask, Subject};
+use super::{Ask, Kept, Leg, Subject};
 use crate::client_ip::Address;
 use crate::hold::Keep;
 use crate::identity::Id;
-use crate::limit::bucket::Meter;
-use crate::verdict::{Policy, Scope, Standing, Verdict};
+use crate::verdict::{Standing, Verdict};
 
 mod answer;
+mod attempts;
 mod call;
 mod held;
+mod met;
 
 const SOURCE: &str = include_str!("decide.lua");
 
@@ -52,20 +53,18 @@ pub struct Item {
 pub enum Step {
     /// All of it at once.
     Whole,
-    /// Only `ip_limit`, under the address's hash tag (`topology: cluster`).
-    Address,
-    /// All but `ip_limit`, under the tenant's hash tag, once the address let it pass.
-    Owner,
+    /// What is under one hash tag (`topology: cluster`), once the legs before it let it pass.
+    Part(Leg),
     /// The address gets its point back, since the tenant refused.
     GiveBack,
     /// The points that an allowed request took are given back: its client left before it was let through.
     /// What it holds is let go by [`Step::Keep`].
     Undo,
-    /// What it holds is held for longer, or let go.
-    Keep(Keep),
+    /// What it holds on a leg is held for longer, or let go, and what became of its attempts there.
+    Keep(Leg, Keep),
     /// What it may hold is let go, or else marked: it is not known whether the call that asked for it came,
     /// or will come yet.
-    Revoke,
+    Revoke(Leg),
 }
 
 /// What the script answered to one item.
@@ -73,13 +72,13 @@ pub enum Step {
 pub enum Decision {
     /// The verdict: of `Whole`, of `Owner` (without the address's standing), and of an `Address` that refused.
     Verdict(Verdict),
-    /// The address let it pass: where the client stands with `ip_limit` after that.
-    Passed(Standing),
+    /// A leg before the owner's let it pass: where the client stands with `ip_limit` after that, where that was met.
+    Passed(Option<Standing>),
     /// Something was given back, or revoked; or, to `Whole` and `Owner`: it had been revoked before it came,
     /// and got nothing.
     Done,
-    /// What is kept; `false` if some of what was to be held for longer was not held any more.
-    Kept(bool),
+    /// What is kept.
+    Kept(Kept),
 }
 
 /// What the script answered to all items of a call.
@@ -175,7 +174,7 @@ impl Script {
     /// besides points.
     #[must_use]
     pub fn member(&self, ask: &Ask) -> String {
-        Held::of(&self.key_prefix, ask).member(ask)
+        Held::of_ask(&self.key_prefix, ask).member(ask)
     }
 
     /// Reads the elements of the script's reply to a call of these items with this word.
@@ -214,73 +213,63 @@ fn decisions(items: &[Item], lines: &[String]) -> Option<Answers> {
 }
 
 impl Item {
-    /// What is inside the braces of all keys of this item: `t:TENANT` or `ip:ADDRESS`. With
-    /// `Step::Whole` it may touch both.
+    /// What is inside the braces of all keys of this item: `t:TENANT`, `ip:ADDRESS` or `s:SUBJECT`. With
+    /// `Step::Whole` it may touch those of all its legs, and with `Step::Undo` the address's as well.
     #[must_use]
     pub fn tag(&self) -> String {
-        match (&self.ask.subject, self.step) {
-            (
-                Subject::Key {
-                    ip: Some((address, _)),
-                    ..
-                },
-                Step::Address | Step::GiveBack,
-            ) => address_tag(address),
-            (subject, _) => owner_tag(subject),
+        match self.step {
+            Step::Part(leg) | Step::Keep(leg, _) | Step::Revoke(leg) => leg_tag(&self.ask, leg),
+            Step::GiveBack => leg_tag(&self.ask, Leg::Address),
+            Step::Whole | Step::Undo => leg_tag(&self.ask, Leg::Owner),
         }
     }
+}
+
+/// What is inside the braces of the keys of a leg. Of one that the question does not have, it is the owner's.
+fn leg_tag(ask: &Ask, leg: Leg) -> String {
+    let attempts = || ask.wanted.as_ref()?.attempts.as_ref();
+    let tag = match leg {
+        Leg::Address => ask.address().map(address_tag),
+        Leg::Subject(which) => attempts()
+            .and_then(|attempts| attempts.subjects.get(usize::from(which)))
+            .map(|subject| ["s:", subject.as_str()].concat()),
+        Leg::Owner => None,
+    };
+    tag.unwrap_or_else(|| owner_tag(&ask.subject))
 }
 
 /// What is inside the braces of the keys of all that a subject has and holds.
 fn owner_tag(subject: &Subject) -> String {
     match subject {
         Subject::Key { tenant, .. } => ["t:", tenant.as_str()].concat(),
-        Subject::Anonymous { address, .. } => address_tag(address),
+        Subject::Anonymous { address, .. } | Subject::Credential { address, .. } => {
+            address_tag(address)
+        }
+    }
+}
+
+/// The address that a question is about, if it is about one.
+fn address_of(ask: &Ask) -> Option<&Address> {
+    match &ask.subject {
+        Subject::Key {
+            ip: Some((address, _)),
+            ..
+        }
+        | Subject::Anonymous { address, .. }
+        | Subject::Credential { address, .. } => Some(address),
+        Subject::Key { ip: None, .. } => attempts::attempts_of(ask).map(|a| &a.address),
     }
 }
 
 fn address_tag(address: &Address) -> String {
+    ["ip:", &address_name(address)].concat()
+}
+
+/// An address, as it is in keys.
+fn address_name(address: &Address) -> String {
     match address {
-        Address::Ip(ip) => format!("ip:{ip}"),
-        Address::Other(text) => format!("ip:{}", Id::of(text).as_str()),
-    }
-}
-
-/// The buckets that a question meets.
-struct Met {
-    scope: Scope,
-    first: (Policy, Meter),
-    /// With what it takes from it, in points.
-    second: Option<(Meter, u64)>,
-    second_policy: Policy,
-    ip: Option<Meter>,
-}
-
-impl Met {
-    fn of(ask: &Ask) -> Self {
-        match &ask.subject {
-            Subject::Key {
-                tenant_meter,
-                key_meter,
-                ip,
-                ..
-            } => Self {
-                scope: Scope::Key,
-                first: (Policy::Key, *key_meter),
-                second: Some((*tenant_meter, ask.cost)),
-                second_policy: Policy::Tenant,
-                ip: ip.as_ref().map(|(_, meter)| *meter),
-            },
-            Subject::Anonymous {
-                meter, ip_meter, ..
-            } => Self {
-                scope: Scope::Ip,
-                first: (Policy::Anonymous, *meter),
-                second: ip_meter.map(|meter| (meter, 1)),
-                second_policy: Policy::Ip,
-                ip: None,
-            },
-        }
+        Address::Ip(ip) => ip.to_string(),
+        Address::Other(text) => Id::of(text).as_str().to_owned(),
     }
 }
 

@@ -145,6 +145,12 @@ fn verdicts_have_the_names_of_the_contract() {
         },
         tripped: true,
     };
+    let locked_out = AuthLockout {
+        attempt: 0,
+        lockout: boxed.lockout,
+        tripped: true,
+    };
+    let subject = Invalid::Subject(ThrottleId(0), SubjectFault::Missing);
     let invalid = Invalid::DoubledHeader("x-id".to_owned());
     let passed = standings(&[of(Policy::Key, 9, 0)]);
     let rows = [
@@ -157,6 +163,9 @@ fn verdicts_have_the_names_of_the_contract() {
             Some(throttled.standings),
         ),
         (Verdict::Boxed(boxed), "boxed", None),
+        (Verdict::AuthLockout(locked_out), "auth_lockout", None),
+        (Verdict::AuthBusy, "auth_busy", None),
+        (Verdict::Invalid(subject), "invalid", None),
         (
             Verdict::IdempotencyKey(KeyFault::Missing),
             "idempotency",
@@ -186,5 +195,6 @@ fn policies_and_scopes_have_the_names_of_the_contract() {
         policies.map(Policy::name),
         ["key", "tenant", "ip", "anonymous"]
     );
-    assert_eq!([Scope::Key, Scope::Ip].map(Scope::name), ["key", "ip"]);
+    let scopes = [Scope::Key, Scope::Ip, Scope::Subject];
+    assert_eq!(scopes.map(Scope::name), ["key", "ip", "subject"]);
 }

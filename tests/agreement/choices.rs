@@ -187,6 +187,7 @@ fn wanted(choice: &Choice, id: HoldId, plenty: Plenty) -> Option<Wanted> {
             requests: plenty.requests,
             per: Millis(plenty.per * 1000),
         }),
+        attempts: None,
     };
     let some = wanted.is_held() || wanted.quota.is_some();
     some.then_some(wanted)

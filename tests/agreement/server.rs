@@ -48,6 +48,12 @@ impl Server {
         }
     }
 
+    /// The socket it listens on.
+    #[allow(dead_code, reason = "of the tests that share this, few need it")]
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.join("redis.sock")
+    }
+
     /// Sends a command; an error of Redis is an error.
     pub(crate) fn send(&mut self, command: &[String]) -> Result<Value, redis::RedisError> {
         let (name, arguments) = command.split_first().unwrap();

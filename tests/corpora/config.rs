@@ -1,6 +1,6 @@
 //! Any bytes as a configuration: refused with errors an operator can read, or one that can work.
 
-use tollgate_config::{Config, OnStoreFailure, Tier};
+use tollgate_config::{Config, Limiter, OnStoreFailure, Route, RouteId, ThrottleBy, Tier};
 use tollgate_filter::rules::Rules;
 
 /// Paths that a router has to find something for.
@@ -49,7 +49,8 @@ fn check(config: Config) {
         .iter()
         .flat_map(|t| [t.key.burst, t.tenant.burst]);
     if let Some(least) = bursts.min() {
-        for route in &config.routes {
+        let of_tenants = |route: &&Route| route.limiter == Limiter::Tier;
+        for route in config.routes.iter().filter(of_tenants) {
             let dear = route.cost.when_range.as_ref().map(|range| range.cost);
             let most = dear.unwrap_or_default().max(route.cost.base);
             assert!(most <= least, "{} costs {most:?} of {least:?}", route.name);
@@ -82,8 +83,57 @@ fn check(config: Config) {
             route.name
         );
     }
+    check_throttles(&config);
     for warning in &config.warnings {
         assert!(!warning.to_string().contains(char::is_control), "{warning}");
     }
     let _ = Rules::new(config);
+}
+
+/// What is counted can be kept, and a route that knows nobody has nobody hold something.
+fn check_throttles(config: &Config) {
+    assert!(config.auth_throttles.len() <= 32);
+    for (index, throttle) in config.auth_throttles.iter().enumerate() {
+        let name = &throttle.name;
+        let same = |other: &&tollgate_config::Throttle| other.name == *name;
+        assert_eq!(config.auth_throttles.iter().filter(same).count(), 1);
+        let is_by_subject = throttle.by != ThrottleBy::Ip;
+        assert!(
+            !is_by_subject || throttle.subject.is_some(),
+            "{name} counts nobody"
+        );
+        let is_known = |route: &RouteId| config.routes.get(route.0).is_some();
+        let routes = throttle.routes.iter().flatten();
+        assert!(
+            routes.clone().all(is_known),
+            "{name} is for a route that is none"
+        );
+        assert!(
+            routes.clone().is_sorted() && throttle.routes.as_ref().is_none_or(|r| !r.is_empty())
+        );
+        assert!((1..=1000).contains(&throttle.failures));
+        let may_degrade = |(index, route): (usize, &Route)| {
+            throttle.covers(RouteId(index)) && route.on_store_failure == OnStoreFailure::Degraded
+        };
+        let is_local = config.store.kind == tollgate_config::StoreKind::Local;
+        let is_kept_locally = is_local || config.routes.iter().enumerate().any(may_degrade);
+        assert!(
+            throttle.failures <= 100 || !is_kept_locally,
+            "{index}: too many for a page"
+        );
+        assert!(!throttle.spare_known_ips || throttle.by == ThrottleBy::Subject);
+        assert!(!throttle.count.is_empty() && throttle.count.is_sorted());
+    }
+    if let Some(stuffing) = config.stuffing {
+        assert!((1..=stuffing.failures).contains(&stuffing.subjects));
+        assert!(config.auth_throttles.iter().any(|t| t.subject.is_some()));
+    }
+    for route in &config.routes {
+        let holds = route.lease.is_some() || route.lock.is_some() || route.quota.is_some();
+        assert!(
+            route.limiter == Limiter::Tier || !holds,
+            "{} knows nobody",
+            route.name
+        );
+    }
 }

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::LazyLock;
 
-use tollgate_config::{ClientIp, Config};
+use tollgate_config::{ClientIp, ClientIpFrom, Config};
 use tollgate_filter::client_ip::Address;
 use tollgate_filter::identity::{Caller, Id};
 use tollgate_filter::request::Request;
@@ -39,7 +39,7 @@ const NAMES: [&str; 3] = ["x-tenant-id", "x-api-key-id", "x-tenant-tier"];
 pub fn run(bytes: &[u8]) {
     let fields = head::fields(bytes);
     let request = Request::new(fields.clone());
-    let turned = Request::new(fields.into_iter().rev().collect());
+    let turned = Request::new(fields.iter().rev().cloned().collect());
     let properties = |path: &[String]| head::property(&request, path);
     let doubled = |name: &&str| request.values(name).count() > 1;
     for (config, by_header) in CONFIGS.iter().zip([true, true, false]) {
@@ -68,13 +68,51 @@ pub fn run(bytes: &[u8]) {
             assert!(!secret || key.as_str().as_bytes() != request.first("x-api-key-id"));
         }
     }
-    for trusted_hops in [None, Some(1), Some(2), Some(u32::MAX)] {
+    let told = [1, 2, u32::MAX].into_iter().flat_map(|hops| {
+        [
+            ClientIpFrom::XForwardedFor(hops),
+            ClientIpFrom::Forwarded(hops),
+        ]
+    });
+    for from in told.chain([ClientIpFrom::Connection]) {
         for ipv6_prefix in [1, 64, 128] {
-            let config = ClientIp {
-                trusted_hops,
-                ipv6_prefix,
-            };
+            let config = ClientIp { from, ipv6_prefix };
             check_address(&config, &request);
+        }
+    }
+    check_forged(&fields);
+}
+
+/// Whatever a client sends, what trusted proxies append to it is read, in its last line or in one of their own.
+fn check_forged(fields: &[(String, Vec<u8>)]) {
+    const APPENDED: [(&str, ClientIpFrom, &[u8]); 2] = [
+        (
+            "x-forwarded-for",
+            ClientIpFrom::XForwardedFor(2),
+            b"203.0.113.7, 10.0.0.1",
+        ),
+        (
+            "forwarded",
+            ClientIpFrom::Forwarded(2),
+            br#"By="\\";for="203.0.113.7:_h\i";x="a\",b;c" , For="[2001:db8::1]:80""#,
+        ),
+    ];
+    for (name, from, appended) in APPENDED {
+        let config = ClientIp {
+            from,
+            ipv6_prefix: 64,
+        };
+        let mut own_line = fields.to_vec();
+        own_line.push((name.to_owned(), appended.to_vec()));
+        let mut same_line = fields.to_vec();
+        let of_name = |(n, _): &&mut (String, Vec<u8>)| n.eq_ignore_ascii_case(name);
+        match same_line.iter_mut().rev().find(of_name) {
+            Some((_, value)) => *value = [value, b", ".as_slice(), appended].concat(),
+            None => same_line.clone_from(&own_line),
+        }
+        for fields in [own_line, same_line] {
+            let address = Address::of(&config, &Request::new(fields), b"192.0.2.1");
+            assert_eq!(address.to_string(), "203.0.113.7", "{name}");
         }
     }
 }

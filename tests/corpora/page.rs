@@ -129,6 +129,7 @@ fn record(draw: &mut Draw<'_>, now: Millis) -> penalty::Record {
         remembered_until,
         level: draw.byte() % 4,
         boxed_until,
+        by_throttle: draw.once_in(4),
     }
 }
 

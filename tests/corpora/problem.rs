@@ -1,17 +1,15 @@
 //! Any refusal of any request: a document that parses, and header fields that split nothing.
 
-use std::sync::LazyLock;
-
 use serde_json::Value;
-use tollgate_config::{Config, Limit, Millis, Points, Seconds};
+use tollgate_config::{Config, Limit, Millis, Points, Seconds, ThrottleId};
 use tollgate_filter::body::Body;
 use tollgate_filter::limit::{bucket::Meter, penalty::Lockout};
 use tollgate_filter::plan::{Facts, Plan};
 use tollgate_filter::reply::{Asker, Field, Form, Reply, fields, refusal};
 use tollgate_filter::rules::Rules;
 use tollgate_filter::verdict::{
-    Boxed, Invalid, KeyFault, Obstacle, Policy, ResourceFault, Scope, Standing, Standings, Taken,
-    Throttled, Verdict,
+    AuthLockout, Boxed, Invalid, KeyFault, Obstacle, Policy, ResourceFault, Scope, Standing,
+    Standings, SubjectFault, Taken, Throttled, Verdict,
 };
 
 use super::draw::Draw;
@@ -20,8 +18,12 @@ use super::head;
 /// 2026-01-01T00:00:00Z.
 const START: u64 = 1_767_225_600_000;
 
-/// Every dialect.
-static RULES: LazyLock<[Rules; 5]> = LazyLock::new(|| {
+thread_local! {
+    /// Every dialect.
+    static RULES: [Rules; 5] = rules();
+}
+
+fn rules() -> [Rules; 5] {
     ["draft-03", "draft-11", "both", "x-ratelimit", "none"].map(|dialect| {
         let text = format!(
             r#"{{"identity":{{"tenant":{{"header":"x-tenant-id"}},"key":{{"header":"x-api-key-id"}},
@@ -35,15 +37,19 @@ static RULES: LazyLock<[Rules; 5]> = LazyLock::new(|| {
         );
         Rules::new(Config::parse(text.as_bytes(), &|_| None).unwrap())
     })
-});
+}
 
 /// The first line says what was decided, the rest is the request.
 pub fn run(bytes: &[u8]) {
+    RULES.with(|rules| answer(bytes, rules));
+}
+
+fn answer(bytes: &[u8], rules: &[Rules]) {
     let end = bytes.iter().position(|byte| *byte == b'\n');
     let (first, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
     let mut draw = Draw::new(first);
     let request = head::request(rest);
-    let rules = draw.pick(&*RULES);
+    let rules = draw.pick(rules);
     let now = match draw.byte() % 4 {
         0 => Millis(draw.number()),
         _ => Millis(START + draw.below(1 << 40)),
@@ -129,8 +135,13 @@ fn check(reply: &Reply, verdict: &Verdict) {
         };
         assert_eq!(seconds, Some(least.max(1)), "{taken:?}");
     }
-    if let Verdict::Boxed(boxed) = verdict {
-        assert_eq!(body["penalty_level"], boxed.lockout.level);
+    let lockout = match verdict {
+        Verdict::Boxed(boxed) => Some(boxed.lockout),
+        Verdict::AuthLockout(locked) => Some(locked.lockout),
+        _ => None,
+    };
+    if let Some(lockout) = lockout {
+        assert_eq!(body["penalty_level"], lockout.level);
         check_visible(text("lockout_ends_at"));
     }
 }
@@ -139,7 +150,10 @@ fn check(reply: &Reply, verdict: &Verdict) {
 fn codes(verdict: &Verdict) -> (u8, u16) {
     match verdict {
         Verdict::Unavailable => (14, 503),
-        Verdict::Invalid(Invalid::Resource(ResourceFault::TooLarge)) => (9, 413),
+        Verdict::Invalid(
+            Invalid::Resource(ResourceFault::TooLarge)
+            | Invalid::Subject(_, SubjectFault::TooLarge),
+        ) => (9, 413),
         Verdict::IdempotencyKey(_) | Verdict::Invalid(_) => (9, 400),
         Verdict::Taken(taken) => match taken.by {
             Obstacle::Flight | Obstacle::Lock => (10, 409),
@@ -178,7 +192,7 @@ fn check_visible(text: &str) {
 }
 
 fn verdict(draw: &mut Draw<'_>, now: Millis) -> Verdict {
-    let scope = *draw.pick(&[Scope::Key, Scope::Ip]);
+    let scope = *draw.pick(&[Scope::Key, Scope::Ip, Scope::Subject]);
     let lockout = Lockout {
         level: draw.byte() % 3 + 1,
         until: now.plus(Millis(draw.number())),
@@ -198,6 +212,27 @@ fn verdict(draw: &mut Draw<'_>, now: Millis) -> Verdict {
         ])),
         4 => Verdict::Invalid(Invalid::DoubledHeader("x-tenant-id".to_owned())),
         5 => Verdict::Contended,
+        6 => match draw.byte() % 4 {
+            0 => Verdict::AuthBusy,
+            _ => Verdict::AuthLockout(AuthLockout {
+                attempt: usize::from(draw.byte()),
+                lockout,
+                tripped: draw.once_in(2),
+            }),
+        },
+        7 => {
+            let faults = [
+                SubjectFault::Missing,
+                SubjectFault::Doubled,
+                SubjectFault::Basic,
+                SubjectFault::Encoded,
+                SubjectFault::Malformed,
+                SubjectFault::NoName,
+                SubjectFault::TooLarge,
+            ];
+            let throttle = ThrottleId(usize::from(draw.byte()));
+            Verdict::Invalid(Invalid::Subject(throttle, *draw.pick(&faults)))
+        }
         9 => Verdict::Degraded(standings(draw, false)),
         10 => Verdict::Unavailable,
         11 => Verdict::Taken(Taken {

@@ -11,16 +11,18 @@ pub mod page;
 pub mod problem;
 pub mod request;
 pub mod resource;
+pub mod subject;
 
 /// A target: its name, which is its seeds' folder, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const ALL: [Target; 6] = [
+pub const ALL: [Target; 7] = [
     ("config", config::run),
     ("request", request::run),
     ("identity", identity::run),
     ("page", page::run),
     ("problem", problem::run),
     ("resource", resource::run),
+    ("subject", subject::run),
 ];

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use tollgate_config::{Config, Millis, StoreKind};
+use tollgate_config::{Config, Millis, StoreKind, Stuffing, ThrottleId};
+use tollgate_filter::attempt::{Attempt, Attempts, Outcome, Who};
 use tollgate_filter::client_ip::Address;
 use tollgate_filter::hold::{Fence, HoldId, Keep, LeaseWanted, QuotaWanted, Wanted};
 use tollgate_filter::identity::Id;
@@ -10,6 +11,7 @@ use tollgate_filter::limit::decision::Strictness;
 use tollgate_filter::store::front::Front;
 use tollgate_filter::store::script::{Clock, Decision, Item, Script, Step};
 use tollgate_filter::store::{Ask, Subject};
+use tollgate_filter::store::{Kept, Leg};
 use tollgate_filter::verdict::{Obstacle, Policy, Standings, Taken, Verdict};
 
 use super::{Remote, WORD, key, meter, time};
@@ -93,7 +95,7 @@ fn whole(wanted: Wanted) -> Item {
 fn keep(wanted: Wanted, keep: Keep) -> Item {
     Item {
         ask: ask(wanted),
-        step: Step::Keep(keep),
+        step: Step::Keep(Leg::Owner, keep),
     }
 }
 
@@ -104,7 +106,7 @@ fn release(wanted: Wanted) -> Item {
 fn revoke(wanted: Wanted) -> Item {
     Item {
         ask: ask(wanted),
-        step: Step::Revoke,
+        step: Step::Revoke(Leg::Owner),
     }
 }
 
@@ -114,7 +116,7 @@ fn remote() -> Remote {
 }
 
 impl Remote {
-    fn call(&mut self, items: &[Item], now: u64) -> Vec<Decision> {
+    pub(super) fn call(&mut self, items: &[Item], now: u64) -> Vec<Decision> {
         let command = self.script.call(items, WORD, Millis(now));
         let reply = self.server.send(&command).unwrap();
         let reply = redis::from_redis_value::<Vec<String>>(reply).unwrap();
@@ -124,7 +126,7 @@ impl Remote {
             .decisions
     }
 
-    fn one(&mut self, item: Item, now: u64) -> Decision {
+    pub(super) fn one(&mut self, item: Item, now: u64) -> Decision {
         self.call(&[item], now).remove(0)
     }
 
@@ -137,7 +139,7 @@ impl Remote {
         taken(&self.one(whole(wanted), now))
     }
 
-    fn keys(&mut self) -> Vec<String> {
+    pub(super) fn keys(&mut self) -> Vec<String> {
         let mut keys: Vec<String> = self.server.say("KEYS *");
         keys.sort();
         keys
@@ -150,11 +152,11 @@ impl Remote {
         keys
     }
 
-    fn ttl(&mut self, key: &str) -> i64 {
+    pub(super) fn ttl(&mut self, key: &str) -> i64 {
         self.server.say(&format!("PTTL {key}"))
     }
 
-    fn all_expire(&mut self) {
+    pub(super) fn all_expire(&mut self) {
         for key in self.keys() {
             let ttl = self.ttl(&key);
             assert!(ttl > 0, "{key} has a time to live of {ttl}");
@@ -204,7 +206,7 @@ fn each_is_had_by_as_many_as_there_are_until_it_is_let_go_or_runs_out() {
         remote.granted(want(3), T + 60_000);
         assert_eq!(remote.taken(want(4), T + 60_001), (by, 59_999));
         let done = remote.one(release(want(3)), T + 60_001);
-        assert_eq!(done, Decision::Kept(true));
+        assert_eq!(done, Decision::Kept(Kept::silently(true)));
         if by == Obstacle::Quota {
             assert_eq!(remote.taken(want(5), T + 60_002), (by, 59_998));
         } else {
@@ -281,8 +283,8 @@ fn the_name_of_a_holder_is_the_same_on_both_sides() {
                 seen += 1;
             }
             assert!(seen > 0, "{member}");
-            let kept = remote.one(item(Step::Keep(Keep::ON)), T + 59_999);
-            assert_eq!(kept, Decision::Kept(true), "{member}");
+            let kept = remote.one(item(Step::Keep(Leg::Owner, Keep::ON)), T + 59_999);
+            assert_eq!(kept, Decision::Kept(Kept::silently(true)), "{member}");
             remote.all_expire();
         }
     }
@@ -427,7 +429,7 @@ fn what_is_kept_is_held_on_and_what_ran_out_stays_so() {
     remote.granted(wants(1), T);
     assert_eq!(
         remote.one(keep(wants(1), Keep::ON), T + 59_999),
-        Decision::Kept(true)
+        Decision::Kept(Kept::silently(true))
     );
     assert_eq!(
         remote.taken(wants(2), T + 60_000),
@@ -438,11 +440,12 @@ fn what_is_kept_is_held_on_and_what_ran_out_stays_so() {
         lease: Millis(900_000),
         lock: Millis(1000),
         flight: Millis(0),
+        outcome: None,
     };
     for _ in 0..2 {
         assert_eq!(
             remote.one(keep(wants(1), parts), T + 60_000),
-            Decision::Kept(true)
+            Decision::Kept(Kept::silently(true))
         );
     }
     assert_eq!(remote.taken(wants(2), T + 60_000), (Obstacle::Lock, 1000));
@@ -455,7 +458,7 @@ fn what_is_kept_is_held_on_and_what_ran_out_stays_so() {
     // The lock ran out: some of it is not held any more, the rest is held on.
     assert_eq!(
         remote.one(keep(wants(1), parts), T + 61_000),
-        Decision::Kept(false)
+        Decision::Kept(Kept::silently(false))
     );
     assert_eq!(
         remote.taken(wants(2), T + 61_000),
@@ -464,14 +467,14 @@ fn what_is_kept_is_held_on_and_what_ran_out_stays_so() {
     remote.granted(lock(3), T + 61_001);
     assert_eq!(
         remote.one(keep(wants(1), Keep::ON), T + 61_002),
-        Decision::Kept(false)
+        Decision::Kept(Kept::silently(false))
     );
     assert_eq!(remote.taken(lock(4), T + 61_002), (Obstacle::Lock, 59_999));
     // Letting go of what another has by now takes nothing from that one.
     for _ in 0..2 {
         assert_eq!(
             remote.one(release(wants(1)), T + 61_003),
-            Decision::Kept(true)
+            Decision::Kept(Kept::silently(true))
         );
     }
     assert_eq!(remote.taken(lock(4), T + 61_003), (Obstacle::Lock, 59_998));
@@ -489,11 +492,11 @@ fn word_that_a_stream_lives_takes_nothing_back_of_what_was_handed_over() {
     };
     assert_eq!(
         redis.one(keep(lock(1), handed_over), T + 1),
-        Decision::Kept(true)
+        Decision::Kept(Kept::silently(true))
     );
     assert_eq!(
         redis.one(keep(lock(1), Keep::ON), T + 2),
-        Decision::Kept(true)
+        Decision::Kept(Kept::silently(true))
     );
     assert_eq!(redis.taken(lock(2), T + 600_000), (Obstacle::Lock, 1));
     redis.granted(lock(2), T + 600_001);
@@ -502,17 +505,23 @@ fn word_that_a_stream_lives_takes_nothing_back_of_what_was_handed_over() {
 #[test]
 fn what_was_never_had_is_neither_kept_nor_written() {
     let mut remote = remote();
-    assert_eq!(remote.one(keep(all(1), Keep::ON), T), Decision::Kept(false));
-    assert_eq!(remote.one(release(all(1)), T), Decision::Kept(true));
+    assert_eq!(
+        remote.one(keep(all(1), Keep::ON), T),
+        Decision::Kept(Kept::silently(false))
+    );
+    assert_eq!(
+        remote.one(release(all(1)), T),
+        Decision::Kept(Kept::silently(true))
+    );
     let none = quota(1, 1, 1000);
     assert_eq!(
         remote.one(keep(none.clone(), Keep::ON), T),
-        Decision::Kept(true)
+        Decision::Kept(Kept::silently(true))
     );
     assert_eq!(remote.one(revoke(none), T), Decision::Done);
     let mut plain = (*ask(nothing(1))).clone();
     plain.wanted = None;
-    for step in [Step::Keep(Keep::ON), Step::Revoke] {
+    for step in [Step::Keep(Leg::Owner, Keep::ON), Step::Revoke(Leg::Owner)] {
         let ask = Rc::new(plain.clone());
         remote.one(Item { ask, step }, T);
     }
@@ -607,7 +616,7 @@ fn a_call_that_came_is_revoked() {
 
 #[test]
 fn a_call_that_comes_after_it_was_revoked_gets_nothing() {
-    for step in [Step::Whole, Step::Owner] {
+    for step in [Step::Whole, Step::Part(Leg::Owner)] {
         let wants: [(Wanted, &str); 4] = [
             (all(1), LEASE),
             (lease(1, 1), LEASE),
@@ -632,7 +641,7 @@ fn a_call_that_comes_after_it_was_revoked_gets_nothing() {
             }
             // A mark takes nothing from others, and is not to be held on.
             let kept = remote.one(keep(wanted.clone(), Keep::ON), T + 1);
-            assert_eq!(kept, Decision::Kept(false));
+            assert_eq!(kept, Decision::Kept(Kept::silently(false)));
             remote.one(release(wanted.clone()), T + 1);
             let other = Wanted {
                 id: HoldId(2),
@@ -717,7 +726,7 @@ fn of_a_kind_as_many_are_had_as_there_are_slots_now() {
     for id in 0..6 {
         assert_eq!(
             remote.one(keep(lease(id, 2), Keep::ON), at(8)),
-            Decision::Kept(true)
+            Decision::Kept(Kept::silently(true))
         );
     }
     assert_eq!(remote.taken(lease(8, 2), at(8)), (Obstacle::Lease, 58_000));
@@ -807,7 +816,10 @@ fn keys_of_another_type_are_not_ours_and_make_room() {
             remote.server.say::<i64>(&format!("{other} {key} x"));
         }
         // Nothing is there to be kept, and nothing is written.
-        assert_eq!(remote.one(keep(all(1), Keep::ON), T), Decision::Kept(false));
+        assert_eq!(
+            remote.one(keep(all(1), Keep::ON), T),
+            Decision::Kept(Kept::silently(false))
+        );
         remote.one(release(all(1)), T);
         let kind: String = remote.server.say(&format!("TYPE {LEASE}"));
         assert!(["list", "set"].contains(&kind.as_str()), "{kind}");
@@ -918,7 +930,10 @@ fn a_full_redis_holds_nothing_for_anybody() {
     remote.granted(all(1), T);
     // Letting go takes no memory, so it works.
     remote.server.say::<String>("CONFIG SET maxmemory 1");
-    assert_eq!(remote.one(release(all(1)), T + 1), Decision::Kept(true));
+    assert_eq!(
+        remote.one(release(all(1)), T + 1),
+        Decision::Kept(Kept::silently(true))
+    );
     remote.server.say::<String>("CONFIG SET maxmemory 0");
     remote.granted(other(), T + 1);
     remote.all_expire();
@@ -961,10 +976,10 @@ fn the_rights_that_operators_are_told_to_give_are_enough() {
         assert_eq!(taken(&remote.one(all(2), T)).0, Obstacle::Flight);
         let decisions = remote.call(
             &[
-                step(1, Step::Keep(Keep::ON)),
-                step(1, Step::Keep(Keep::NOTHING)),
+                step(1, Step::Keep(Leg::Owner, Keep::ON)),
+                step(1, Step::Keep(Leg::Owner, Keep::NOTHING)),
                 all(2),
-                step(3, Step::Revoke),
+                step(3, Step::Revoke(Leg::Owner)),
             ],
             T,
         );
@@ -998,7 +1013,7 @@ fn with_callers_clocks_what_is_held_knows_the_later_one() {
     assert_eq!(remote.taken(all(2), now), (Obstacle::Flight, 60_000));
     assert_eq!(
         remote.one(keep(all(1), Keep::ON), now + 5),
-        Decision::Kept(true)
+        Decision::Kept(Kept::silently(true))
     );
     assert_eq!(remote.taken(all(2), ahead + 10), (Obstacle::Flight, 59_990));
     assert_eq!(remote.one(revoke(all(1)), now), Decision::Done);
@@ -1040,10 +1055,10 @@ fn a_call_of_everything_at_once() {
     }
     assert_eq!(items.len(), 64);
     let decisions = remote.call(&items, T + 1);
-    assert_eq!(decisions[0], Decision::Kept(true));
+    assert_eq!(decisions[0], Decision::Kept(Kept::silently(true)));
     assert_eq!(decisions[1], Decision::Done);
     assert_eq!(decisions[2], Decision::Done);
-    assert_eq!(decisions[3], Decision::Kept(true));
+    assert_eq!(decisions[3], Decision::Kept(Kept::silently(true)));
     let mut last = None;
     for (id, four) in decisions[4..].chunks(4).enumerate() {
         let allowed = matches!(four[0], Decision::Verdict(Verdict::Allowed(_, None)));
@@ -1056,7 +1071,7 @@ fn a_call_of_everything_at_once() {
         let fence = granted(&four[2]);
         assert!(fence > last, "{fence:?} {last:?}");
         last = fence;
-        assert_eq!(four[3], Decision::Kept(true));
+        assert_eq!(four[3], Decision::Kept(Kept::silently(true)));
     }
     // Ten leases and a mark.
     assert_eq!(remote.server.say::<i64>(&format!("ZCARD {LEASE}")), 11);
@@ -1065,6 +1080,55 @@ fn a_call_of_everything_at_once() {
 
 #[test]
 fn the_largest_call_fits_four_kilobytes() {
+    // What a proxy adds to it (fields of its own, the front's credentials) is less than this.
+    let largest = largest_path(None);
+    println!("the largest path has {largest} bytes");
+    assert!(largest + 1024 < 4096, "{largest}");
+}
+
+#[test]
+fn the_largest_call_that_is_an_attempt_too_fits_four_kilobytes() {
+    let name = |n: u32| "n".repeat(23) + &n.to_string();
+    let address = "fd12:3456:789a:bcde:f012:3456:789a:bcde";
+    let long = |name: String, who: Who| Attempt {
+        throttle: ThrottleId(0),
+        name: name.into(),
+        who,
+        failures: 1000,
+        within: Millis(2_678_400_000),
+        levels: [Millis(7_776_000_000); 3],
+        max_level: 3,
+        offense_memory: Millis(7_776_000_000),
+        provisional: true,
+        spares: matches!(who, Who::Subject(_)),
+        resets: true,
+    };
+    let under = |who: [Who; 3], subjects: usize| Attempts {
+        address: Address::Ip(address.parse().unwrap()),
+        subjects: (0..subjects).map(|n| Id::hashed(&[n as u8])).collect(),
+        list: (1..).zip(who).map(|(n, who)| long(name(n), who)).collect(),
+        stuffing: Some((
+            Stuffing {
+                failures: 100_000,
+                subjects: 100_000,
+                within: Millis(2_678_400_000),
+            },
+            Millis(7_776_000_000),
+        )),
+    };
+    // One of each kind; and by two names of the caller, each of which spares.
+    for (who, subjects) in [
+        ([Who::Ip, Who::Subject(0), Who::Pair(0)], 1),
+        ([Who::Ip, Who::Subject(0), Who::Subject(1)], 2),
+    ] {
+        let largest = largest_path(Some(under(who, subjects)));
+        println!("the largest path of {who:?} has {largest} bytes");
+        assert!(largest < 3800, "{largest}");
+    }
+}
+
+/// The largest path of a call for one tenant with the longest identifiers, which wants all there is.
+fn largest_path(attempts: Option<Attempts>) -> usize {
     let config = r#"{"store": {"kind": "redis", "upstream": "redis-front"}}"#;
     let config = Config::parse(config.as_bytes(), &|_| None).unwrap();
     let StoreKind::Redis(redis) = &config.store.kind else {
@@ -1074,39 +1138,59 @@ fn the_largest_call_fits_four_kilobytes() {
     let kind = || -> Rc<str> { "k".repeat(24).into() };
     let long = |of: &str| Id::of(of.repeat(64).as_bytes());
     let limit = meter(999_999, 86_399, 999_999);
+    let outcome = |failed, succeeded| Keep {
+        outcome: Some(Outcome {
+            started: Millis(T),
+            failed,
+            succeeded,
+        }),
+        ..Keep::ON
+    };
     let mut largest = 0;
+    let mut ask = (*key("k", 999_998)).clone();
+    ask.subject = Subject::Key {
+        tenant: long("t"),
+        key: long("k"),
+        tenant_meter: limit,
+        key_meter: limit,
+        ip: Some((
+            Address::Ip("fd12:3456:789a:bcde:f012:3456:789a:bcde".parse().unwrap()),
+            limit,
+        )),
+    };
+    ask.grace = Millis(3_600_000);
+    ask.penalty.terms.levels = [Millis(7_776_000_000); 3];
+    ask.wanted = Some(Wanted {
+        id: HoldId(u64::MAX),
+        flight: Some(Id::hashed(b"x")),
+        lock: Some(long("l")),
+        lease: Some(LeaseWanted {
+            kind: kind(),
+            slots: 1000,
+        }),
+        quota: Some(QuotaWanted {
+            kind: kind(),
+            requests: 10_000,
+            per: Millis(7_776_000_000),
+        }),
+        attempts: attempts.map(Rc::new),
+    });
     for strictness in [Strictness::Enforced, Strictness::Watched, Strictness::Off] {
-        for step in [Step::Whole, Step::Owner, Step::Keep(Keep::ON), Step::Revoke] {
-            let mut ask = (*key("k", 999_998)).clone();
-            ask.subject = Subject::Key {
-                tenant: long("t"),
-                key: long("k"),
-                tenant_meter: limit,
-                key_meter: limit,
-                ip: Some((
-                    Address::Ip("fd12:3456:789a:bcde:f012:3456:789a:bcde".parse().unwrap()),
-                    limit,
-                )),
-            };
-            ask.penalty.strictness = strictness;
-            ask.grace = Millis(3_600_000);
-            ask.penalty.terms.levels = [Millis(7_776_000_000); 3];
-            ask.wanted = Some(Wanted {
-                id: HoldId(u64::MAX),
-                flight: Some(Id::hashed(b"x")),
-                lock: Some(long("l")),
-                lease: Some(LeaseWanted {
-                    kind: kind(),
-                    slots: 1000,
-                }),
-                quota: Some(QuotaWanted {
-                    kind: kind(),
-                    requests: 10_000,
-                    per: Millis(7_776_000_000),
-                }),
-            });
+        ask.penalty.strictness = strictness;
+        let mut steps = vec![Step::Whole];
+        for leg in ask.legs() {
+            let keeps = [
+                Keep::ON,
+                Keep::NOTHING,
+                outcome(u32::MAX, false),
+                outcome(0, true),
+            ];
+            steps.extend(keeps.map(|keep| Step::Keep(leg, keep)));
+            steps.extend([Step::Part(leg), Step::Revoke(leg)]);
+        }
+        for step in steps {
             let items = [Item {
-                ask: Rc::new(ask),
+                ask: Rc::new(ask.clone()),
                 step,
             }];
             let script = Script {
@@ -1119,7 +1203,5 @@ fn the_largest_call_fits_four_kilobytes() {
             largest = largest.max(call.header(":path").unwrap().len());
         }
     }
-    // What a proxy adds to it (fields of its own, the front's credentials) is less than this.
-    println!("the largest path has {largest} bytes");
-    assert!(largest + 1024 < 4096, "{largest}");
+    largest
 }

@@ -24,6 +24,12 @@ pub(crate) enum Segment {
 }
 
 impl Pattern {
+    /// `/*`: every path.
+    pub(crate) const ANY: Self = Self {
+        segments: Vec::new(),
+        tail: true,
+    };
+
     /// Reads a path, its literal segments normalised as those of a request are.
     ///
     /// # Errors

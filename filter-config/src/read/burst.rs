@@ -59,6 +59,12 @@ pub(super) struct Met<'b> {
 }
 
 impl Met<'_> {
+    /// No bucket of a tier.
+    pub(super) const NOTHING: Met<'static> = Met {
+        buckets: &[],
+        share: None,
+    };
+
     /// A bucket never holds more than its burst, so a dearer request can never pass.
     pub(super) fn payable(&self, reader: &mut Reader<'_>, path: &Path, cost: Points) {
         let Some(smallest) = self.smallest(|limit| limit) else {

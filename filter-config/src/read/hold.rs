@@ -4,11 +4,12 @@
 use super::{
     kinds::{KIND, Kinds, Known, example},
     lock_by,
+    statuses::{self, Bounds},
 };
 use crate::{
     path::pattern::Pattern,
     reader::{At, Fields, Reader, Value},
-    route::{Lease, Lock, OnAbort},
+    route::{Lease, Limiter, Lock, OnAbort},
     units::Millis,
 };
 
@@ -44,7 +45,13 @@ pub(super) fn read(
     fields: &Fields<'_>,
     pattern: Option<&Pattern>,
     kinds: &Kinds,
+    limiter: Option<Limiter>,
 ) -> Option<Held> {
+    let refuse_without_tenant = |reader: &mut Reader<'_>, at: &At<'_>, what| {
+        if limiter == Some(Limiter::Credential) {
+            refuse_credential(reader, at, what);
+        }
+    };
     let on_abort_ahead = reader.ahead(|reader| on_abort(reader, fields, None));
     let hold_on_ahead =
         reader.ahead(|reader| fields.optional(reader, "hold_on", Vec::new(), hold_on));
@@ -53,9 +60,11 @@ pub(super) fn read(
         are_handed_over: hold_on_ahead.is_some_and(|statuses| !statuses.is_empty()),
     };
     let lease = fields.optional(reader, "lease", None, |reader, at| {
+        refuse_without_tenant(reader, at, "a lease");
         lease(reader, at, &kinds.leases, of_both).map(Some)
     });
     let lock = fields.optional(reader, "lock", None, |reader, at| {
+        refuse_without_tenant(reader, at, "a lock");
         lock(reader, at, pattern, of_both).map(Some)
     });
     let is_held = ["lease", "lock"]
@@ -72,6 +81,7 @@ pub(super) fn read(
     }
     let on_abort = on_abort(reader, fields, None);
     let quota = fields.optional(reader, "quota", None, |reader, at| {
+        refuse_without_tenant(reader, at, "a quota");
         kinds.quotas.read(reader, at).map(Some)
     });
     on_abort?;
@@ -93,7 +103,7 @@ fn lease(reader: &mut Reader<'_>, at: &At<'_>, kinds: &Known, of_both: OfBoth) -
     }
     let fields = reader.fields(at, &["kind", "ttl", "on_abort"])?;
     let kind = fields.required(reader, "kind", KIND, |reader, at| kinds.read(reader, at));
-    let ttl = fields.optional(reader, "ttl", TTL, ttl);
+    let ttl = fields.optional(reader, "ttl", TTL, Reader::lifetime);
     let on_abort = on_abort(reader, &fields, of_both.on_abort)?;
     let on_abort = on_abort.unwrap_or(OnAbort::Release);
     warn_of_idle_ttl(reader, &fields, "lease", of_both, on_abort);
@@ -114,7 +124,7 @@ fn lock(
     let by = fields.required(reader, "by", lock_by::EXPECTED, |reader, at| {
         lock_by::read(reader, at, pattern)
     });
-    let ttl = fields.optional(reader, "ttl", TTL, ttl);
+    let ttl = fields.optional(reader, "ttl", TTL, Reader::lifetime);
     let on_abort = on_abort(reader, &fields, of_both.on_abort)?;
     let on_abort = on_abort.unwrap_or(OnAbort::Hold);
     warn_of_idle_ttl(reader, &fields, "lock", of_both, on_abort);
@@ -145,11 +155,6 @@ fn warn_of_idle_ttl(
     }
 }
 
-fn ttl(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Millis> {
-    let least = (Millis::from_secs(1), "1s");
-    reader.duration_between(at, least, (Millis::from_secs(31 * 86_400), "31d"))
-}
-
 fn on_abort(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
@@ -162,19 +167,12 @@ fn on_abort(
 }
 
 fn hold_on(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Vec<u16>> {
-    let mut statuses: Vec<u16> = Vec::new();
-    reader.list(at, "a list of statuses such as [202]", |reader, at| {
-        const STATUS: &str = "a status such as 202: a whole number from 200 to 599";
-        let status = reader.whole_between(at, (200, 599), STATUS)?;
-        if statuses.contains(&status) {
-            let message = format!("found {status} again, expected each status once");
-            reader.error(&at.path, message);
-        }
-        statuses.push(status);
-        Some(())
-    })?;
-    statuses.sort_unstable();
-    Some(statuses)
+    const STATUSES: Bounds = Bounds {
+        between: (200, 599),
+        one: "a status such as 202: a whole number from 200 to 599",
+        list: "a list of statuses such as [202]",
+    };
+    statuses::read(reader, at, &STATUSES)
 }
 
 /// A field that says how long lease and lock are held, where there is neither.
@@ -182,4 +180,13 @@ fn refuse(reader: &mut Reader<'_>, at: &At<'_>) {
     let message =
         "found a field that belongs to lease and lock, expected it only beside one of them";
     reader.error(&at.path, message.to_owned());
+}
+
+/// What somebody holds or takes, on a route where nobody is known.
+fn refuse_credential(reader: &mut Reader<'_>, at: &At<'_>, what: &str) {
+    let message = format!(
+        "found {what} with limiter: credential, expected one or the other: nobody is known yet \
+         where credentials are presented"
+    );
+    reader.error(&at.path, message);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::tier;
 use crate::{
-    identity::{ClientIp, IdSource, Identity, Source},
+    identity::{ClientIp, ClientIpFrom, IdSource, Identity, Source},
     quote::alternatives,
     reader::{At, Fields, Reader, Value},
     tier::TierId,
@@ -24,7 +24,7 @@ pub(super) const fn nobody() -> Identity {
 
 /// `identity.client_ip` where it is not given.
 const CONNECTION: ClientIp = ClientIp {
-    trusted_hops: None,
+    from: ClientIpFrom::Connection,
     ipv6_prefix: 64,
 };
 
@@ -109,7 +109,7 @@ pub(super) fn header_name(reader: &mut Reader<'_>, at: &At<'_>) -> Option<String
         return reader.mismatch(at, &value, "a header's name, not a pseudo-header");
     }
     let is_token =
-        (1..=128).contains(&text.value.len()) && text.value.bytes().all(super::route::is_token);
+        (1..=128).contains(&text.value.len()) && text.value.bytes().all(super::matching::is_token);
     if !is_token {
         return reader.mismatch(
             at,
@@ -186,18 +186,33 @@ fn tier_id(reader: &mut Reader<'_>, at: &At<'_>, tiers: &Option<Vec<&str>>) -> O
     reader.mismatch(at, &value, &expected)
 }
 
+/// `client_ip.from`, before `trusted_hops` is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    Connection,
+    XForwardedFor,
+    Forwarded,
+}
+
 fn client_ip(reader: &mut Reader<'_>, at: &At<'_>) -> Option<ClientIp> {
     const MOST_HOPS: u64 = 100;
     let fields = reader.fields(at, &["from", "trusted_hops", "ipv6_prefix"])?;
-    let forwarded = fields.optional(reader, "from", false, |reader, at| {
-        reader.choice(at, &[("connection", false), ("x-forwarded-for", true)])
+    let from = fields.optional(reader, "from", From::Connection, |reader, at| {
+        reader.choice(
+            at,
+            &[
+                ("connection", From::Connection),
+                ("x-forwarded-for", From::XForwardedFor),
+                ("forwarded", From::Forwarded),
+            ],
+        )
     });
     let hops = fields.optional(reader, "trusted_hops", None, |reader, at| {
         let hops = reader.whole(at, "a whole number of proxies", 1, MOST_HOPS)?;
-        if forwarded == Some(false) {
+        if from == Some(From::Connection) {
             let message = format!(
                 "found {hops} with client_ip.from connection, expected it only with \
-                 x-forwarded-for: the proxy has established the address"
+                 x-forwarded-for or forwarded: the proxy has established the address"
             );
             reader.error(&at.path, message);
         }
@@ -212,15 +227,27 @@ fn client_ip(reader: &mut Reader<'_>, at: &At<'_>) -> Option<ClientIp> {
             u8::try_from(bits).ok()
         },
     );
-    let forwarded = forwarded?;
-    let hops = hops?;
-    if forwarded && hops.is_none() {
-        let message = "found x-forwarded-for without trusted_hops, taken as 1: the last entry. \
-                       Expected the place of the client's entry, counted from the right; the proxy's own entry counts";
-        reader.warn(&at.path, message.to_owned());
-    }
+    let (from, hops) = (from?, hops?);
+    let mut hops_of = |header: &str| {
+        hops.unwrap_or_else(|| {
+            let own = match header {
+                "forwarded" => "proxies such as Envoy add none of their own",
+                _ => "the proxy's own entry counts",
+            };
+            let message = format!(
+                "found {header} without trusted_hops, taken as 1: the last entry. Expected the \
+                 place of the client's entry, counted from the right; {own}"
+            );
+            reader.warn(&at.path, message);
+            1
+        })
+    };
     Some(ClientIp {
-        trusted_hops: forwarded.then(|| hops.unwrap_or(1)),
+        from: match from {
+            From::Connection => ClientIpFrom::Connection,
+            From::XForwardedFor => ClientIpFrom::XForwardedFor(hops_of("x-forwarded-for")),
+            From::Forwarded => ClientIpFrom::Forwarded(hops_of("forwarded")),
+        },
         ipv6_prefix: prefix?,
     })
 }

@@ -1,6 +1,6 @@
 //! `lock.by`: where a request names the resource that it locks.
 
-use super::identity;
+use super::{identity, pointer};
 use crate::{
     path::pattern::Pattern,
     reader::{At, Reader, Value, one_of},
@@ -40,7 +40,7 @@ pub(super) fn read(
     let path = fields.get("path").map(|at| template(reader, &at, pattern));
     let json = fields
         .get("json")
-        .map(|at| pointer(reader, &at).map(LockBy::Json));
+        .map(|at| pointer::read(reader, &at, "/ledger_id").map(LockBy::Json));
     let mut read = [header, query, path, json].into_iter().flatten();
     match (read.next(), read.next()) {
         (Some(by), None) => by,
@@ -67,40 +67,4 @@ fn template(reader: &mut Reader<'_>, at: &At<'_>, pattern: Option<&Pattern>) -> 
         format!("the name of a template of match.path: {names}")
     };
     reader.mismatch(at, &value, &expected)
-}
-
-/// The tokens of a JSON pointer (RFC 6901, section 3), unescaped (section 4).
-fn pointer(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Vec<String>> {
-    const POINTER: &str = "a JSON pointer (RFC 6901) such as /ledger_id";
-    let value = reader.value(at)?;
-    let Value::Text(text) = &value else {
-        return reader.mismatch(at, &value, POINTER);
-    };
-    let Some(tokens) = text.value.strip_prefix('/') else {
-        return reader.mismatch(at, &value, POINTER);
-    };
-    let tokens: Option<Vec<String>> = tokens.split('/').map(unescaped).collect();
-    match tokens {
-        Some(tokens) => Some(tokens),
-        None => reader.mismatch(
-            at,
-            &value,
-            "a JSON pointer in which ~ is written as ~0, and / in a name as ~1",
-        ),
-    }
-}
-
-fn unescaped(token: &str) -> Option<String> {
-    let mut parts = token.split('~');
-    let mut out = parts.next()?.to_owned();
-    for part in parts {
-        let (escaped, rest) = match part.split_at_checked(1)? {
-            ("0", rest) => ('~', rest),
-            ("1", rest) => ('/', rest),
-            _ => return None,
-        };
-        out.push(escaped);
-        out.push_str(rest);
-    }
-    Some(out)
 }

@@ -1,82 +1,117 @@
 //! `routes` and `exempt`: what is asked of a request by its method and path.
 
-use super::{burst::Bursts, cost, hold, kinds::Kinds, mode};
+use std::collections::BTreeSet;
+
+use super::{
+    burst::{Bursts, Met},
+    cost, hold,
+    kinds::Kinds,
+    known_routes::{DEFAULT, KnownRoute, KnownRoutes},
+    matching::{self, Match, pattern},
+    mode,
+};
 use crate::{
-    nearest::nearest,
     path::pattern::Pattern,
     quote::quoted,
     reader::{At, Fields, Reader, Value},
-    route::{IdempotencyKey, OnStoreFailure, Route, RouteId},
+    route::{IdempotencyKey, Limiter, OnStoreFailure, Route, RouteId},
     router::Router,
 };
 
-/// The requests that a route takes.
-pub(super) struct Match {
-    /// Empty: any.
-    methods: Vec<Vec<u8>>,
-    pattern: Pattern,
-}
-
-/// Reads all routes.
+/// Reads all routes, and keeps of each what can be read.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     at: &At<'_>,
     bursts: &Bursts,
     kinds: &Kinds,
+    known: &mut KnownRoutes,
 ) -> Option<Vec<(Route, Match)>> {
-    let mut names: Vec<String> = Vec::new();
-    reader.list(at, "a list of routes", |reader, at| {
-        route(reader, at, &mut names, bursts, kinds)
-    })
+    let routes = reader.list(at, "a list of routes", |reader, at| {
+        let Some(fields) = reader.fields(at, FIELDS) else {
+            known.add(KnownRoute::UNREAD);
+            return None;
+        };
+        route(reader, &fields, bursts, kinds, known)
+    });
+    if routes.is_none() {
+        known.end_unread();
+    }
+    routes
 }
+
+const FIELDS: &[&str] = &[
+    "name",
+    "match",
+    "limiter",
+    "cost",
+    "mode",
+    "idempotency_key",
+    "lease",
+    "lock",
+    "hold_on",
+    "on_abort",
+    "quota",
+    "on_store_failure",
+];
 
 fn route(
     reader: &mut Reader<'_>,
-    at: &At<'_>,
-    names: &mut Vec<String>,
+    fields: &Fields<'_>,
     bursts: &Bursts,
     kinds: &Kinds,
+    known: &mut KnownRoutes,
 ) -> Option<(Route, Match)> {
-    let fields = reader.fields(
-        at,
-        &[
-            "name",
-            "match",
-            "cost",
-            "mode",
-            "idempotency_key",
-            "lease",
-            "lock",
-            "hold_on",
-            "on_abort",
-            "quota",
-            "on_store_failure",
-        ],
-    )?;
     let name = fields.required(reader, "name", "the route's name", |reader, at| {
         let name = reader.name(at)?;
-        if names.contains(&name) {
+        if known.has(&name) {
             let message = format!(
                 "found {}, the name of an earlier route, expected another",
                 quoted(&name)
             );
             reader.error(&at.path, message);
-        } else {
-            names.push(name.clone());
         }
         Some(name)
     });
-    let matched = fields.required(reader, "match", "an object of methods, path", matches);
-    let needs_store = hold::needs_store(&fields);
+    let matched = fields.required(
+        reader,
+        "match",
+        "an object of methods, path",
+        matching::read,
+    );
+    let limiter = fields.optional(reader, "limiter", Limiter::default(), |reader, at| {
+        let choices = [("tier", Limiter::Tier), ("credential", Limiter::Credential)];
+        reader.choice(at, &choices)
+    });
+    let of_tenants = limiter == Some(Limiter::Tier);
+    let needs_store = if of_tenants {
+        hold::needs_store(fields)
+    } else {
+        // There they are an error, and so nothing that has to be put right besides.
+        Vec::new()
+    };
     let failure = if needs_store.is_empty() {
-        reader.ahead(|reader| on_store_failure(reader, &fields, &[]))
+        reader.ahead(|reader| on_store_failure(reader, fields, &[]))
     } else {
         // Anything else is an error, and this is what puts it right.
         Some(OnStoreFailure::Closed)
     };
-    let met = bursts.met_by(failure);
+    known.add(KnownRoute {
+        name: name.clone(),
+        on_store_failure: failure,
+    });
+    let met = if of_tenants {
+        bursts.met_by(failure)
+    } else {
+        Met::NOTHING
+    };
     let cost = fields.optional(reader, "cost", cost::ONE, |reader, at| {
-        cost::read(reader, at, &met)
+        let cost = cost::read(reader, at, &met)?;
+        if limiter == Some(Limiter::Credential) && cost != cost::ONE {
+            let message = "found a cost with limiter: credential: it is without effect, since such a \
+                           request takes one point, of ip_limit alone";
+            reader.warn(&at.path, message.to_owned());
+        }
+        Some(cost)
     });
     let mode = fields.optional(reader, "mode", None, |reader, at| {
         mode(reader, at).map(Some)
@@ -92,12 +127,13 @@ fn route(
         )
     });
     let pattern = matched.as_ref().map(|matched| &matched.pattern);
-    let held = hold::read(reader, &fields, pattern, kinds);
-    let on_store_failure = on_store_failure(reader, &fields, &needs_store);
+    let held = hold::read(reader, fields, pattern, kinds, limiter);
+    let on_store_failure = on_store_failure(reader, fields, &needs_store);
     let held = held?;
     let route = Route {
         name: name?,
         mode: mode?,
+        limiter: limiter?,
         cost: cost?,
         idempotency_key: idempotency_key?,
         on_store_failure: on_store_failure?,
@@ -140,71 +176,6 @@ fn on_store_failure(
     }
 }
 
-fn matches(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Match> {
-    let fields = reader.fields(at, &["methods", "path"])?;
-    let methods = fields.optional(reader, "methods", Vec::new(), methods);
-    let pattern = fields.required(
-        reader,
-        "path",
-        "a path such as /v1/orders/{order_id} or /v1/*",
-        pattern,
-    );
-    Some(Match {
-        methods: methods?,
-        pattern: pattern?,
-    })
-}
-
-/// Methods that HTTP knows: RFC 9110, section 9, and RFC 5789.
-const METHODS: [&str; 9] = [
-    "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE",
-];
-
-fn methods(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Vec<Vec<u8>>> {
-    const LIST: &str = "a list of methods such as [GET, POST]; without it a route takes any";
-    let methods = reader.list(at, LIST, |reader, at| {
-        let value = reader.value(at)?;
-        let Value::Text(text) = &value else {
-            return reader.mismatch(at, &value, "a method such as GET");
-        };
-        let method = text.value.as_bytes();
-        if !(1..=64).contains(&method.len()) || !method.iter().copied().all(is_token) {
-            reader.mismatch(at, &value, "a method such as GET")
-        } else if method.iter().any(u8::is_ascii_lowercase) {
-            let expected = format!(
-                "a method in upper case (did you mean {}?)",
-                text.value.to_ascii_uppercase()
-            );
-            reader.mismatch(at, &value, &expected)
-        } else {
-            if !METHODS.contains(&text.value.as_ref()) {
-                let meant = nearest(&text.value, METHODS);
-                let meant = meant.map_or_else(String::new, |m| format!(" (did you mean {m}?)"));
-                let found = quoted(&text.value);
-                let message = format!("found {found}, a method that HTTP does not know{meant}");
-                reader.warn(&at.path, message);
-            }
-            Some(method.to_vec())
-        }
-    })?;
-    if methods.is_empty() {
-        reader.error(&at.path, format!("found an empty list, expected {LIST}"));
-        return None;
-    }
-    Some(methods)
-}
-
-fn pattern(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Pattern> {
-    let value = reader.value(at)?;
-    let Value::Text(text) = &value else {
-        return reader.mismatch(at, &value, "a path that starts with /");
-    };
-    match Pattern::parse(&text.value) {
-        Ok(pattern) => Some(pattern),
-        Err(expected) => reader.mismatch(at, &value, expected),
-    }
-}
-
 /// `exempt`: exact paths and `prefix/*`.
 pub(super) fn exempt(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Router> {
     let patterns = reader.list(
@@ -226,16 +197,34 @@ pub(super) fn exempt(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Router> {
     Some(router)
 }
 
-/// All routes, then `default`, and what finds them. A route that nothing can reach is a warning.
+/// All routes, and what finds them.
+pub(super) struct Assembled {
+    /// In their order, then `default`.
+    pub(super) routes: Vec<Route>,
+    pub(super) router: Router,
+    /// Those that some request can meet: it is not exempt, and no earlier route takes it.
+    pub(super) met: BTreeSet<RouteId>,
+}
+
+/// Puts the routes together. One that no request reaches is a warning.
 pub(super) fn assemble(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     read: Vec<(Route, Match)>,
-) -> (Vec<Route>, Router) {
+    exempt: &Router,
+) -> Assembled {
     let mut router = Router::default();
     let mut routes: Vec<Route> = Vec::with_capacity(read.len() + 1);
+    let mut met = BTreeSet::new();
+    let mut add = |router: &mut Router, id, methods: &[Vec<u8>], pattern: &Pattern| {
+        let taken = router.takes_all(methods, pattern);
+        if taken.is_none() && exempt.takes_all(methods, pattern).is_none() {
+            met.insert(id);
+        }
+        taken
+    };
     for (index, (route, Match { methods, pattern })) in read.into_iter().enumerate() {
-        let taken = router.takes_all(&methods, &pattern);
+        let taken = add(&mut router, RouteId(index), &methods, &pattern);
         if let Some(earlier) = taken.and_then(|id| routes.get(id.0)) {
             let message = format!(
                 "found a route that no request reaches: {} before it takes all that it matches",
@@ -246,9 +235,11 @@ pub(super) fn assemble(
         router.insert(RouteId(index), &methods, &pattern);
         routes.push(route);
     }
+    add(&mut router, RouteId(routes.len()), &[], &Pattern::ANY);
     routes.push(Route {
-        name: "default".to_owned(),
+        name: DEFAULT.to_owned(),
         mode: None,
+        limiter: Limiter::default(),
         cost: cost::ONE,
         idempotency_key: IdempotencyKey::default(),
         on_store_failure: OnStoreFailure::default(),
@@ -257,27 +248,9 @@ pub(super) fn assemble(
         quota: None,
         hold_on: Vec::new(),
     });
-    (routes, router)
-}
-
-/// A character of a token (RFC 9110, section 5.6.2): of a method and of a header's name.
-pub(super) const fn is_token(b: u8) -> bool {
-    b.is_ascii_alphanumeric()
-        || matches!(
-            b,
-            b'!' | b'#'
-                | b'$'
-                | b'%'
-                | b'&'
-                | b'\''
-                | b'*'
-                | b'+'
-                | b'-'
-                | b'.'
-                | b'^'
-                | b'_'
-                | b'`'
-                | b'|'
-                | b'~'
-        )
+    Assembled {
+        routes,
+        router,
+        met,
+    }
 }

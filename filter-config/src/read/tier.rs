@@ -9,7 +9,6 @@ use crate::{
     quote::is_name,
     reader::{At, Fields, NAME, Reader, Value},
     tier::{Quota, Slots, Tier, TierId},
-    units::Millis,
 };
 
 /// The names of the tiers in the order of their ids; `None` if `tiers` is no object, which is
@@ -166,10 +165,7 @@ fn quota(reader: &mut Reader<'_>, at: &At<'_>, most: &Most) -> Option<Quota> {
         let requests = reader.whole_up_to(at, REQUESTS, 1, most.requests)?;
         u32::try_from(requests).ok()
     });
-    let per = fields.required(reader, "per", "a duration", |reader, at| {
-        let least = (Millis::from_secs(1), "1s");
-        reader.duration_between(at, least, (Millis::from_secs(31 * 86_400), "31d"))
-    });
+    let per = fields.required(reader, "per", "a duration", Reader::lifetime);
     Some(Quota {
         requests: requests?,
         per: per?,

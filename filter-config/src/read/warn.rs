@@ -1,16 +1,25 @@
 //! Settings that work but are probably not meant, seen on the whole configuration.
 
+mod throttles;
+
 use std::collections::BTreeSet;
 
 use crate::{
-    Config, StoreKind,
+    Config, RouteId, StoreKind,
     reader::{Fields, Reader},
 };
 
-pub(super) fn warn(reader: &mut Reader<'_>, fields: &Fields<'_>, config: &Config) {
+/// Warns of them; `met` are the routes that some request can meet.
+pub(super) fn warn(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    config: &Config,
+    met: &BTreeSet<RouteId>,
+) {
     everyone_is_anonymous(reader, fields, config);
     hand_overs_that_nobody_ends(reader, fields, config);
     kinds_that_limit_nothing(reader, fields, config);
+    throttles::warn(reader, fields, config, met);
 }
 
 fn everyone_is_anonymous(reader: &mut Reader<'_>, fields: &Fields<'_>, config: &Config) {

@@ -43,6 +43,12 @@ impl Reader<'_> {
         }
     }
 
+    /// How long a store keeps something: `1s` to `31d`.
+    pub(crate) fn lifetime(&mut self, at: &At<'_>) -> Option<Millis> {
+        let least = (Millis::from_secs(1), "1s");
+        self.duration_between(at, least, (Millis::from_secs(31 * 86_400), "31d"))
+    }
+
     /// A duration that may be 0.
     pub(crate) fn duration_or_zero(&mut self, at: &At<'_>) -> Option<Millis> {
         let value = self.value(at)?;

@@ -2,8 +2,8 @@
 
 use super::{errors, no_env, parse};
 use crate::{
-    BoxMode, Config, Cost, Dialect, IdSource, IdempotencyKey, Limit, Millis, Mode, OnStoreFailure,
-    Penalty, Points, RouteId, Seconds, Share, Source, TierId, WhenRange,
+    BoxMode, ClientIpFrom, Config, Cost, Dialect, IdSource, IdempotencyKey, Limit, Millis, Mode,
+    OnStoreFailure, Penalty, Points, RouteId, Seconds, Share, Source, TierId, WhenRange,
 };
 
 fn limit(points: u64, per: u64, burst: u64) -> Limit {
@@ -22,7 +22,7 @@ fn the_empty_object_has_the_defaults_of_the_reference() {
     assert_eq!(config.identity.tenant, None);
     assert_eq!(config.identity.key, None);
     assert_eq!(config.identity.default_tier, None);
-    assert_eq!(config.identity.client_ip.trusted_hops, None);
+    assert_eq!(config.identity.client_ip.from, ClientIpFrom::Connection);
     assert_eq!(config.identity.client_ip.ipv6_prefix, 64);
     assert_eq!(config.ip_limit, None);
     assert_eq!(config.anonymous, limit(60, 60, 60));
@@ -314,13 +314,64 @@ fn identities() {
     );
     assert_eq!(identity.tenants.get("t.1/é".as_bytes()).copied(), tier("a"));
     assert_eq!(identity.default_tier, tier("b"));
-    assert_eq!(identity.client_ip.trusted_hops, Some(3));
+    assert_eq!(identity.client_ip.from, ClientIpFrom::XForwardedFor(3));
     assert_eq!(identity.client_ip.ipv6_prefix, 128);
     let a = config.tier(tier("a").unwrap()).unwrap();
     assert_eq!((a.tenant, a.key), (limit(2, 1, 2), limit(1, 1, 1)));
     assert_eq!((a.penalty.strikes, a.penalty.within), (20, Millis(5000)));
     let b = config.tier(tier("b").unwrap()).unwrap();
     assert_eq!((b.penalty.strikes, b.penalty.within), (5, Millis(60_000)));
+}
+
+#[test]
+fn a_client_address_is_told_by_the_connection_or_by_trusted_proxies() {
+    for (client_ip, from, is_warned) in [
+        ("{}", ClientIpFrom::Connection, false),
+        (r#"{"from": "connection"}"#, ClientIpFrom::Connection, false),
+        (
+            r#"{"from": "x-forwarded-for", "trusted_hops": 100}"#,
+            ClientIpFrom::XForwardedFor(100),
+            false,
+        ),
+        (
+            r#"{"from": "x-forwarded-for"}"#,
+            ClientIpFrom::XForwardedFor(1),
+            true,
+        ),
+        (
+            r#"{"from": "forwarded", "trusted_hops": "${UNSET:-2}"}"#,
+            ClientIpFrom::Forwarded(2),
+            false,
+        ),
+        (r#"{"from": "forwarded"}"#, ClientIpFrom::Forwarded(1), true),
+    ] {
+        let text = format!("{{\"identity\": {{\"client_ip\": {client_ip}}}}}");
+        let config = parse(&text).unwrap();
+        assert_eq!(config.identity.client_ip.from, from, "{client_ip}");
+        let warned = config
+            .warnings
+            .iter()
+            .map(|warning| warning.path.as_str())
+            .eq(["identity.client_ip"]);
+        assert_eq!(warned, is_warned, "{client_ip}");
+    }
+    for (client_ip, path) in [
+        (r#"{"trusted_hops": 1}"#, "trusted_hops"),
+        (
+            r#"{"from": "forwarded", "trusted_hops": 0}"#,
+            "trusted_hops",
+        ),
+        (
+            r#"{"from": "forwarded", "trusted_hops": 101}"#,
+            "trusted_hops",
+        ),
+        (r#"{"from": "Forwarded", "trusted_hops": 1}"#, "from"),
+    ] {
+        let error = errors(&format!("{{\"identity\": {{\"client_ip\": {client_ip}}}}}"));
+        let path = format!("identity.client_ip.{path}: found ");
+        assert!(error.starts_with(&path), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
 }
 
 #[test]

@@ -4,17 +4,21 @@ use std::rc::Rc;
 
 use tollgate_config::{Breaker, Front as Dialect, Millis, Redis, Topology};
 
+use crate::attempt::{Attempts, Outcome, Sign, Who};
 use crate::client_ip::Address;
 use crate::desk::{Desk, Protocol};
-use crate::hold::Keep;
+use crate::hold::{HoldId, Wanted};
 use crate::identity::Id;
 use crate::limit::bucket::Meter;
 use crate::limit::penalty::Lockout;
 use crate::store::front::Call;
 use crate::store::script::{Answers, Command, Decision, Item, Step, WrongReply};
 use crate::store::{Ask, Subject};
-use crate::testing::{a_lease, box_terms, meter, standing, standings};
-use crate::verdict::{Boxed, Obstacle, Policy, Scope, Standing, Taken, Throttled, Verdict};
+use crate::store::{Kept, Leg};
+use crate::testing::{a_lease, an_attempt, box_terms, meter, standing, standings};
+use crate::verdict::{
+    AuthLockout, Boxed, Obstacle, Policy, Scope, Standing, Taken, Throttled, Verdict,
+};
 
 pub(super) const TIMEOUT: Millis = Millis(20);
 pub(super) const OPEN_FOR: Millis = Millis(2000);
@@ -25,6 +29,11 @@ const SEED: u64 = 0xc0de;
 
 /// The store's time in all answers.
 pub(super) const THEN: Millis = Millis(4711);
+
+const LOCKOUT: Lockout = Lockout {
+    level: 1,
+    until: Millis(10_000),
+};
 
 /// Asks in words: the call's own, then `step|tag|owner`, the owner with the hold that it wants; counts no
 /// answers.
@@ -42,32 +51,59 @@ impl Fake {
     }
 }
 
-fn name(step: Step) -> String {
+/// What a step is called.
+pub(super) fn name(step: Step) -> String {
+    let of_leg = |leg: Leg| match leg {
+        Leg::Address | Leg::Owner => format!("{leg:?}"),
+        Leg::Subject(which) => format!("Subject{which}"),
+    };
     match step {
-        Step::Keep(Keep::NOTHING) => "LetGo".to_owned(),
-        Step::Keep(keep) => {
+        Step::Part(leg) => of_leg(leg),
+        Step::Keep(_, keep) => {
             let [lease, lock, flight] = [keep.lease, keep.lock, keep.flight].map(|part| part.0);
-            format!("Keep:{lease}:{lock}:{flight}")
+            let kept = match lease + lock + flight {
+                0 => "LetGo".to_owned(),
+                _ => format!("Keep:{lease}:{lock}:{flight}"),
+            };
+            match keep.outcome {
+                None => kept,
+                Some(Outcome {
+                    failed: 0,
+                    succeeded: false,
+                    ..
+                }) => kept + "+back",
+                Some(Outcome { failed: 0, .. }) => kept + "+good",
+                Some(Outcome { failed, .. }) => format!("{kept}+bad{failed}"),
+            }
         }
-        step => format!("{step:?}"),
+        Step::Revoke(_) => "Revoke".to_owned(),
+        Step::Whole | Step::GiveBack | Step::Undo => format!("{step:?}"),
     }
 }
 
 pub(super) fn tag(item: &Item) -> String {
-    match (&item.ask.subject, item.step) {
-        (
-            Subject::Key {
-                ip: Some((ip, _)), ..
-            },
-            Step::Address | Step::GiveBack,
-        )
-        | (Subject::Anonymous { address: ip, .. }, _) => {
-            let Address::Other(ip) = ip else {
-                panic!("the address of a test");
-            };
-            format!("ip={}", String::from_utf8_lossy(ip))
+    let ask = &item.ask;
+    let leg = match item.step {
+        Step::Part(leg) | Step::Keep(leg, _) | Step::Revoke(leg) => leg,
+        Step::GiveBack => Leg::Address,
+        Step::Whole | Step::Undo => Leg::Owner,
+    };
+    leg_tag(ask, leg)
+}
+
+/// The hash tag of a leg.
+pub(super) fn leg_tag(ask: &Ask, leg: Leg) -> String {
+    match (leg, &ask.subject) {
+        (Leg::Subject(which), _) => {
+            let attempts = ask.wanted.as_ref().and_then(|w| w.attempts.as_ref());
+            let subjects = &attempts.expect("attempts").subjects;
+            format!("s={}", subjects[usize::from(which)].as_str())
         }
-        (Subject::Key { tenant, .. }, _) => format!("t={}", tenant.as_str()),
+        (Leg::Owner, Subject::Key { tenant, .. }) => format!("t={}", tenant.as_str()),
+        (Leg::Owner | Leg::Address, _) => match ask.address() {
+            Some(Address::Other(ip)) => format!("ip={}", String::from_utf8_lossy(ip)),
+            _ => leg_tag(ask, Leg::Owner),
+        },
     }
 }
 
@@ -82,7 +118,7 @@ fn owner(ask: &Ask) -> String {
             let ip = if ip.is_some() { "+ip" } else { "" };
             format!("{}{ip}{hold}", key.as_str())
         }
-        Subject::Anonymous { .. } => format!("-{hold}"),
+        Subject::Anonymous { .. } | Subject::Credential { .. } => format!("-{hold}"),
     }
 }
 
@@ -95,23 +131,39 @@ impl Protocol for Fake {
         Self::words("EVAL", word, items)
     }
 
-    fn answers(&self, _: &[Item], word: &str, reply: &[String]) -> Result<Answers, WrongReply> {
+    fn answers(&self, items: &[Item], word: &str, reply: &[String]) -> Result<Answers, WrongReply> {
         let (first, rest) = reply.split_first().ok_or(WrongReply::Malformed)?;
         if first != word {
             return Err(WrongReply::Mismatched);
         }
-        let decision = |word: &String| match word.as_str() {
+        let meets_ip_limit = |place: usize| {
+            items.get(place).is_some_and(|item| {
+                item.step != Step::Part(Leg::Address) || item.ask.pays_on(Leg::Address)
+            })
+        };
+        let is_subject = |place: usize| {
+            let step = items.get(place).map(|item| item.step);
+            matches!(step, Some(Step::Part(Leg::Subject(_))))
+        };
+        let decision = |(place, word): (usize, &String)| match word.as_str() {
             "a" => Some(Decision::Verdict(allowed())),
             "t" => Some(Decision::Verdict(throttled())),
             "b" => Some(Decision::Verdict(boxed())),
-            "p" => Some(Decision::Passed(passed())),
+            "p" if is_subject(place) || !meets_ip_limit(place) => Some(Decision::Passed(None)),
+            "p" => Some(Decision::Passed(Some(passed()))),
+            "q" => Some(Decision::Verdict(locked_out())),
+            "n" => Some(Decision::Verdict(Verdict::AuthBusy)),
             "o" => Some(Decision::Verdict(taken())),
             "d" => Some(Decision::Done),
-            "k" => Some(Decision::Kept(true)),
-            "l" => Some(Decision::Kept(false)),
+            "k" => Some(Decision::Kept(Kept::silently(true))),
+            "l" => Some(Decision::Kept(Kept::silently(false))),
+            "s" => Some(Decision::Kept(Kept {
+                all: true,
+                signs: vec![sign()],
+            })),
             _ => None,
         };
-        let decisions = rest.iter().map(decision).collect::<Option<_>>();
+        let decisions = rest.iter().enumerate().map(decision).collect::<Option<_>>();
         Ok(Answers {
             now: THEN,
             decisions: decisions.ok_or(WrongReply::Malformed)?,
@@ -147,10 +199,20 @@ pub(super) fn throttled() -> Verdict {
 pub(super) fn boxed() -> Verdict {
     Verdict::Boxed(Boxed {
         scope: Scope::Key,
-        lockout: Lockout {
-            level: 1,
-            until: Millis(10_000),
-        },
+        lockout: LOCKOUT,
+        tripped: false,
+    })
+}
+
+/// What is noticed where somebody is locked out.
+pub(super) fn sign() -> Sign {
+    Sign::Locked(0, LOCKOUT)
+}
+
+pub(super) fn locked_out() -> Verdict {
+    Verdict::AuthLockout(AuthLockout {
+        attempt: 0,
+        lockout: LOCKOUT,
         tripped: false,
     })
 }
@@ -206,6 +268,50 @@ pub(super) fn with_lease(ask: &Ask, id: u64) -> Rc<Ask> {
         wanted: Some(a_lease(id)),
         ..ask.clone()
     })
+}
+
+/// A question of an address that presents credentials, which meets `ip_limit` or nothing.
+pub(super) fn credential(ip: &str, meets_ip_limit: bool) -> Rc<Ask> {
+    ask_of(Subject::Credential {
+        address: Address::Other(ip.as_bytes().to_vec()),
+        ip_meter: meets_ip_limit.then(ip_meter),
+    })
+}
+
+/// The same question, as an attempt for somebody from an address: by a throttle of each, or of one alone.
+pub(super) fn attempt(ask: &Ask, id: u64, ip: Option<&str>, subject: Option<&str>) -> Rc<Ask> {
+    let address = match ask.address() {
+        Some(address) => address.clone(),
+        None => Address::Other(ip.unwrap_or("?").as_bytes().to_vec()),
+    };
+    let by_ip = ip.map(|_| an_attempt("ip", Who::Ip));
+    let by_subject = subject.map(|_| an_attempt("subject", Who::Subject(0)));
+    let attempts = Attempts {
+        address,
+        subjects: subject.map(|s| Id::of(s.as_bytes())).into_iter().collect(),
+        list: by_ip.into_iter().chain(by_subject).collect(),
+        stuffing: None,
+    };
+    let wanted = Wanted {
+        attempts: Some(Rc::new(attempts)),
+        ..ask
+            .wanted
+            .clone()
+            .unwrap_or_else(|| Wanted::nothing(HoldId(id)))
+    };
+    Rc::new(Ask {
+        wanted: Some(wanted),
+        ..ask.clone()
+    })
+}
+
+/// What becomes of attempts: those by these throttles failed, or they succeeded.
+pub(super) fn outcome(failed: u32, succeeded: bool) -> Outcome {
+    Outcome {
+        started: THEN,
+        failed,
+        succeeded,
+    }
 }
 
 /// What is told of a question.

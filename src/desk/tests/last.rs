@@ -6,9 +6,10 @@ use super::fake::{self, Fake, OPEN_FOR, item, key, with_lease};
 use super::{MOST_ITEMS, NOSCRIPT, T0, at, open, reply, standalone, words};
 use crate::desk::{Desk, Notice};
 use crate::hold::Keep;
+use crate::store::Leg;
 use crate::store::script::Step;
 
-const LET_GO: Step = Step::Keep(Keep::NOTHING);
+const LET_GO: Step = Step::Keep(Leg::Owner, Keep::NOTHING);
 
 /// The verbs and items of the last calls, a list of commands each.
 fn last(desk: &mut Desk<Fake>, now: Millis) -> Vec<Vec<(String, Vec<String>)>> {
@@ -64,6 +65,29 @@ fn each_command_is_under_one_tag_of_a_cluster() {
         .map(|call| call.iter().map(|command| command.1.len()).collect())
         .collect();
     assert_eq!(sizes, [vec![50, 14], vec![36]]);
+}
+
+#[test]
+fn outcomes_are_told_on_each_leg() {
+    let mut desk = fake::desk(Dialect::Webdis, Topology::Cluster);
+    let keep = Keep {
+        outcome: Some(fake::outcome(1, false)),
+        ..Keep::NOTHING
+    };
+    for id in [1, 2] {
+        let ask = fake::attempt(&fake::credential("i", true), id, Some("i"), Some("x"));
+        desk.keep(&ask, keep, T0);
+    }
+    let told: Vec<_> = last(&mut desk, T0)
+        .concat()
+        .into_iter()
+        .map(|c| c.1)
+        .collect();
+    let expected = [
+        words("LetGo+bad1|ip=i|-#1 LetGo+bad1|ip=i|-#2"),
+        words("LetGo+bad1|s=x|-#1 LetGo+bad1|s=x|-#2"),
+    ];
+    assert_eq!(told, expected);
 }
 
 #[test]

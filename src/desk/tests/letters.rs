@@ -12,11 +12,12 @@ use crate::desk::{Answer, Asked, Desk, Notice, Outgoing};
 use crate::hold::{HELD_FOR, Keep};
 use crate::outbox::MOST_LETTERS;
 use crate::store::Ask;
+use crate::store::Leg;
 use crate::store::front::StoreFault;
 use crate::store::script::Step;
 
-const LET_GO: Step = Step::Keep(Keep::NOTHING);
-const HOLD_ON: Step = Step::Keep(Keep::ON);
+const LET_GO: Step = Step::Keep(Leg::Owner, Keep::NOTHING);
+const HOLD_ON: Step = Step::Keep(Leg::Owner, Keep::ON);
 
 fn cluster() -> Desk<Fake> {
     fake::desk(Dialect::Webdis, Topology::Cluster)
@@ -75,7 +76,11 @@ fn what_is_told_leaves_at_once_and_ahead_of_the_next_question() {
 fn what_is_no_letter_is_not_told() {
     let mut desk = standalone();
     let ask = leased("t", "a", 1);
-    for step in [Step::Whole, Step::Owner, Step::Address] {
+    for step in [
+        Step::Whole,
+        Step::Part(Leg::Owner),
+        Step::Part(Leg::Address),
+    ] {
         assert!(!desk.tell(item(&ask, step), T0));
     }
     assert!(!desk.tell(item(&key("t", "a", None), LET_GO), T0));
@@ -182,18 +187,18 @@ fn what_is_told_later_of_a_hold_takes_the_place_of_what_was_told_before() {
         flight: Millis(0),
         ..Keep::ON
     };
-    desk.tell(item(&ask, Step::Keep(handed_over)), at(6000));
+    desk.tell(item(&ask, Step::Keep(Leg::Owner, handed_over)), at(6000));
     desk.tell(item(&ask, HOLD_ON), at(6000));
     let (out, sent) = next_items(&mut desk, at(6000));
     assert_eq!(sent, words("Keep:60000:60000:0|t=t|a#1"));
     reply(&mut desk, &out, Ok("k"), at(6001));
-    for order in [[LET_GO, HOLD_ON], [Step::Revoke, HOLD_ON]] {
+    for order in [[LET_GO, HOLD_ON], [Step::Revoke(Leg::Owner), HOLD_ON]] {
         for step in order {
             desk.tell(item(&ask, step), at(7000));
         }
         let (out, sent) = next_items(&mut desk, at(7000));
         let (expected, word) = match order {
-            [Step::Revoke, _] => ("Revoke|t=t|a#1", "d"),
+            [Step::Revoke(Leg::Owner), _] => ("Revoke|t=t|a#1", "d"),
             _ => ("LetGo|t=t|a#1", "k"),
         };
         assert_eq!(sent, [expected]);
@@ -283,7 +288,11 @@ fn who_was_revoked_before_it_came_has_no_answer_and_others_have() {
 
 #[test]
 fn a_letter_is_answered_by_what_it_says() {
-    for (step, word) in [(LET_GO, "d"), (Step::Revoke, "k"), (HOLD_ON, "a")] {
+    for (step, word) in [
+        (LET_GO, "d"),
+        (Step::Revoke(Leg::Owner), "k"),
+        (HOLD_ON, "a"),
+    ] {
         let mut desk = standalone();
         desk.tell(item(&leased("t", "a", 1), step), T0);
         let (out, sent) = next_items(&mut desk, T0);
@@ -311,7 +320,10 @@ fn what_was_handed_over_may_be_gone_already() {
         lease: Millis(5000),
         ..Keep::ON
     };
-    desk.tell(item(&leased("t", "a", 1), Step::Keep(handed_over)), T0);
+    desk.tell(
+        item(&leased("t", "a", 1), Step::Keep(Leg::Owner, handed_over)),
+        T0,
+    );
     let (out, _) = next_items(&mut desk, T0);
     reply(&mut desk, &out, Ok("l"), at(1));
     assert_eq!(desk.notices(), [Notice::Latency(Millis(1))]);
@@ -389,9 +401,12 @@ fn a_desk_of_one_stream_takes_letters_along_and_brings_them_back() {
     }
     let ask = leased("t", "a", 100);
     let mut own = desk.another();
-    desk.lend(&mut own, &ask);
-    assert_eq!((desk.letters(), own.letters()), (8, 32));
+    desk.lend(&mut own);
+    assert_eq!(own.letters(), 0, "it asks nothing");
     own.ask(1, Rc::clone(&ask), T0);
+    desk.lend(&mut own);
+    desk.lend(&mut own);
+    assert_eq!((desk.letters(), own.letters()), (8, 32));
     let (out, sent) = next_items(&mut own, T0);
     assert!(sent[..20].iter().all(|i| i.starts_with("LetGo|t=t|")));
     assert!(sent[20..32].iter().all(|i| i.starts_with("LetGo|t=u|")));
@@ -412,8 +427,8 @@ fn what_is_lent_is_not_told_by_others_meanwhile() {
     let ask = leased("t", "x", 1);
     desk.tell(item(&ask, HOLD_ON), T0);
     let mut own = desk.another();
-    desk.lend(&mut own, &leased("t", "a", 2));
     own.ask(1, leased("t", "a", 2), T0);
+    desk.lend(&mut own);
     let (out, sent) = next_items(&mut own, T0);
     assert_eq!(sent, words("Keep:60000:60000:60000|t=t|x#1 Whole|t=t|a#2"));
     // On another connection, this would overtake it.
@@ -434,9 +449,9 @@ fn a_stream_that_ends_while_its_own_call_is_in_flight_is_revoked() {
     desk.tell(item(&leased("u", "x", 3), LET_GO), T0);
     let ask = leased("t", "a", 4);
     let mut own = desk.another();
-    desk.lend(&mut own, &ask);
-    assert_eq!((desk.letters(), own.letters()), (1, 2));
     own.ask(1, ask, T0);
+    desk.lend(&mut own);
+    assert_eq!((desk.letters(), own.letters()), (1, 2));
     let (_, sent) = next_items(&mut own, T0);
     assert_eq!(sent, words("LetGo|t=t|x#1 Undo|t=t|x#2 Whole|t=t|a#4"));
     own.left(1);

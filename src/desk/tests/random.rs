@@ -7,14 +7,13 @@ use proptest::prelude::*;
 use tollgate_config::{Front as Dialect, Millis, Topology};
 
 use super::fake::{self, FAILURES, Fake, OPEN_FOR, TIMEOUT};
-use super::holds::{Holds, Ran, parts, ran};
+use super::holds::{Holds, Place, Ran, is_question, legs, outcome as told, parts, ran};
 use super::{NOSCRIPT, T0};
 use crate::desk::line::MOST_ITEMS;
 use crate::desk::{Answer, Asked, Desk, Notice, Outgoing};
 use crate::hold::Keep;
-use crate::store::Ask;
 use crate::store::front::{Raw, StoreFault};
-use crate::store::script::Step;
+use crate::store::{Ask, Leg};
 use crate::verdict::Verdict;
 
 #[derive(Debug, Clone)]
@@ -34,6 +33,11 @@ enum Op {
     },
     End {
         which: prop::sample::Index,
+    },
+    /// It becomes known what became of its attempts.
+    Hear {
+        which: prop::sample::Index,
+        what: u8,
     },
     /// The call in flight comes back.
     Return(Outcome),
@@ -102,6 +106,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => any::<prop::sample::Index>().prop_map(|which| Op::Leave { which }),
         3 => any::<prop::sample::Index>().prop_map(|which| Op::Renew { which }),
         3 => any::<prop::sample::Index>().prop_map(|which| Op::End { which }),
+        4 => (any::<prop::sample::Index>(), any::<u8>())
+            .prop_map(|(which, what)| Op::Hear { which, what }),
         8 => outcome().prop_map(Op::Return),
         1 => Just(Op::Refuse),
         4 => prop_oneof![9 => 0_u16..15, 1 => 0_u16..2500].prop_map(Op::Time),
@@ -118,6 +124,8 @@ struct Stream {
     ask: Rc<Ask>,
     /// It let go what it held.
     ended: bool,
+    /// It told what became of its attempts.
+    told: bool,
 }
 
 impl Stream {
@@ -163,14 +171,14 @@ struct World {
     now: Millis,
     flight: Option<(Outgoing, Millis, Broken)>,
     streams: BTreeMap<u32, Stream>,
-    held: BTreeMap<String, Held>,
+    held: BTreeMap<u64, Held>,
     failed_at_once: BTreeSet<u32>,
     broken: Broken,
     opened: i32,
     /// What is held in the store.
     holds: Holds,
     /// Of which letters left that let go or revoke.
-    ending: BTreeSet<u64>,
+    ending: BTreeSet<Place>,
     /// Calls that are carried out later.
     late: Vec<(Millis, Vec<String>)>,
     /// Letters that are told only once and were sent in vain.
@@ -214,6 +222,7 @@ impl World {
             }
             Op::Renew { which } => self.tell(which, Keep::ON),
             Op::End { which } => self.tell(which, Keep::NOTHING),
+            Op::Hear { which, what } => self.tell(which, told(*what)),
             Op::Return(outcome) => self.come_back(outcome),
             Op::Refuse => {
                 if let Some((out, ..)) = self.flight.take() {
@@ -252,11 +261,13 @@ impl World {
         }
         let id = *which.get(&all);
         let stream = self.streams.get_mut(&id).expect("it asked");
-        if stream.owns() {
-            stream.ended = keep == Keep::NOTHING;
-            let item = fake::item(&stream.ask, Step::Keep(keep));
-            self.desk.tell(item, self.now);
+        if !stream.owns() || (keep.outcome.is_some() && stream.told) {
+            return;
         }
+        stream.ended = keep == Keep::NOTHING;
+        stream.told |= keep.outcome.is_some();
+        self.holds.tell(&stream.ask, keep);
+        self.desk.keep(&stream.ask, keep, self.now);
     }
 
     /// Calls that come late are carried out.
@@ -296,15 +307,27 @@ impl World {
         let id = u32::try_from(self.streams.len()).expect("few");
         let name = format!("s{id}");
         let tenant = ["t", "u", "v"][usize::from(who % 3)];
-        let ask = match who / 3 % 3 {
-            0 => fake::key(tenant, &name, None),
-            1 => fake::key(tenant, &name, Some(["i", "j"][usize::from(who / 9 % 2)])),
+        let (ip, subject) = (
+            ["i", "j"][usize::from(who / 9 % 2)],
+            ["x", "y"][id as usize % 2],
+        );
+        let has_lease = who / 18 % 2 == 1;
+        let throttled = [None, None, Some(None), Some(Some(ip))][usize::from(who / 36 % 4)];
+        let ask = match (who / 3 % 3, throttled, has_lease) {
+            (0, ..) => fake::key(tenant, &name, None),
+            (1, ..) => fake::key(tenant, &name, Some(ip)),
+            (_, Some(_), _) => fake::credential(ip, who.is_multiple_of(5)),
+            (_, None, true) => fake::anonymous(ip),
             // An address is its own name: what it holds is told by that.
-            _ => fake::anonymous(&name),
+            (_, None, false) => fake::anonymous(&name),
         };
-        let ask = match who / 18 % 2 {
-            0 => ask,
-            _ => fake::with_lease(&ask, u64::from(id)),
+        let ask = match has_lease {
+            true => fake::with_lease(&ask, u64::from(id)),
+            false => ask,
+        };
+        let ask = match throttled {
+            Some(by_ip) => fake::attempt(&ask, u64::from(id), by_ip, Some(subject)),
+            None => ask,
         };
         let asked = self.desk.ask(id, Rc::clone(&ask), self.now);
         let away = match self.broken {
@@ -320,6 +343,7 @@ impl World {
             answer: None,
             ask,
             ended: false,
+            told: false,
         };
         if let Asked::Failed(fault) = asked {
             stream.answer = Some(Answer::Failed(fault));
@@ -355,27 +379,34 @@ impl World {
         assert_eq!(self.desk.next_call(self.now), None);
     }
 
+    fn ask_of(&self, id: u64) -> Rc<Ask> {
+        let id = u32::try_from(id).expect("a stream's");
+        Rc::clone(&self.streams[&id].ask)
+    }
+
     /// Letters go ahead of questions under the same hash tag, and nothing is held on that was let go.
     fn check_order(&mut self, items: &[String]) {
         let mut asked = BTreeSet::new();
         for item in items {
-            let (step, tag, _, hold) = parts(item);
-            if matches!(step, "Whole" | "Owner" | "Address") {
-                asked.insert(tag.to_owned());
-                let left_behind = hold.is_some() && step != "Address" && self.desk.outbox.has(tag);
-                assert!(!left_behind, "{item} overtakes what is told of others");
+            let (step, tag, id, hold) = parts(item);
+            let ask = self.ask_of(id);
+            if let Some(legs) = legs(&ask, step) {
+                for leg in legs {
+                    let tag = fake::leg_tag(&ask, leg);
+                    let left_behind = ask.heeds_on(leg) && self.desk.outbox.has(&tag);
+                    assert!(!left_behind, "{item} overtakes what is told of others");
+                    asked.insert(tag);
+                }
                 continue;
             }
             assert!(!asked.contains(tag), "{item} is behind a question");
-            match (step, hold) {
-                ("LetGo" | "Revoke", Some(hold)) => {
-                    self.ending.insert(hold);
+            let place = |hold: Option<u64>| (hold.expect("a hold"), tag.to_owned());
+            match step.split('+').next() {
+                Some("LetGo" | "Revoke") => {
+                    self.ending.insert(place(hold));
                 }
-                ("Undo" | "GiveBack", _) => {}
-                (_, hold) => {
-                    let hold = hold.expect("a hold");
-                    assert!(!self.ending.contains(&hold), "{item} was let go");
-                }
+                Some("Undo" | "GiveBack") => {}
+                _ => assert!(!self.ending.contains(&place(hold)), "{item} was let go"),
             }
         }
     }
@@ -398,26 +429,32 @@ impl World {
 
     /// What a call asks becomes true, and how the store says so.
     fn carry_out(&mut self, items: &[String], bits: u64, known: bool) -> Vec<String> {
-        let mut words = Vec::new();
+        let (mut words, now) = (Vec::new(), self.now);
         for (i, item) in items.iter().enumerate() {
-            let (step, _, name, hold) = parts(item);
-            if let Some(word) = self.holds.letter(step, hold, self.now) {
+            let (step, tag, id, hold) = parts(item);
+            if let Some(word) = self.holds.letter(step, hold, tag, now) {
                 words.push(word.to_owned());
                 continue;
             }
-            let held = self.held.entry(name.to_owned()).or_default();
+            let ask = self.ask_of(id);
+            let legs = legs(&ask, step).unwrap_or_default();
+            let pays = |leg: Leg| i32::from(ask.pays_on(leg));
+            let held = self.held.entry(id).or_default();
             held.in_doubt |= !known;
             let yes = bits >> (i % 64) & 3 != 0;
             let word = match (step, yes) {
-                ("Whole" | "Owner", _) if self.holds.is_marked(hold, self.now) => "d",
+                (step, _) if is_question(step) && self.holds.is_marked(&ask, &legs, now) => "d",
                 ("Whole" | "Owner", true) => {
-                    held.own += 1;
-                    self.holds.grant(hold, self.now);
+                    held.own += pays(Leg::Owner);
+                    self.holds.grant(&ask, &legs, now);
                     "a"
                 }
-                ("Address", true) => {
-                    held.address += 1;
-                    held.apart = true;
+                ("Address" | "Subject0", true) => {
+                    if step == "Address" {
+                        held.address += pays(Leg::Address);
+                        held.apart = true;
+                    }
+                    self.holds.grant(&ask, &legs, now);
                     "p"
                 }
                 ("Undo", _) => {
@@ -428,6 +465,7 @@ impl World {
                     held.address -= 1;
                     "d"
                 }
+                ("Subject0", false) => ["q", "n"][i % 2],
                 (_, false) if i % 2 == 0 => "b",
                 _ => "t",
             };
@@ -441,12 +479,11 @@ impl World {
     /// What a call asked has no good answer: a question's effect is unknown, an undo is dropped.
     fn doubt(&mut self, items: &[String]) {
         for item in items {
-            let (step, _, name, _) = parts(item);
-            if matches!(step, "Undo" | "GiveBack") {
-                self.lost += 1;
-            }
-            if matches!(step, "Undo" | "GiveBack" | "Whole" | "Owner" | "Address") {
-                self.held.entry(name.to_owned()).or_default().in_doubt = true;
+            let (step, _, id, _) = parts(item);
+            let points = matches!(step, "Undo" | "GiveBack");
+            self.lost += u64::from(points);
+            if points || is_question(step) {
+                self.held.entry(id).or_default().in_doubt = true;
             }
         }
     }
@@ -567,7 +604,7 @@ impl World {
     /// The store is well, and everything is over.
     fn end(&mut self) {
         self.play(&Op::Time(5000));
-        let calls = self.streams.len() + 10;
+        let calls = 4 * self.streams.len() + 10;
         for _ in 0..calls {
             self.wake();
             self.take();
@@ -601,32 +638,35 @@ impl World {
             Some(Answer::Decided(Verdict::Allowed(..), _))
         ));
 
-        for hold in self.holds.all() {
+        // What was told may have been dropped after a minute in vain: it has run out by itself.
+        let all_told = self.dropped == self.lost;
+        for (hold, tag) in self.holds.all() {
             let id = u32::try_from(*hold).expect("a stream's");
-            // What its owner told may have been dropped after a minute in vain: it has run out by itself.
-            let ended = self.streams[&id].owns() || self.dropped > self.lost;
-            assert!(ended, "{id} is held, and nobody lets it go");
+            let ended = self.streams[&id].owns() || !all_told;
+            assert!(
+                ended,
+                "{id} holds something under {tag}, and nobody lets it go"
+            );
         }
+        let lost = self.holds.lost();
+        assert!(lost.is_empty() || !all_told, "outcomes are lost: {lost:?}");
         for (id, stream) in &self.streams {
             assert_eq!(
                 stream.answer.is_some(),
                 !stream.left,
                 "{id} gets an answer unless it left: {stream:?}"
             );
-            let held = self
-                .held
-                .get(&format!("s{id}"))
-                .copied()
-                .unwrap_or_default();
+            let held = self.held.get(&u64::from(*id)).copied().unwrap_or_default();
             if self.failed_at_once.contains(id) {
                 assert_eq!(held, Held::default(), "{id} was not asked");
             }
-            if held.in_doubt || self.dropped > self.lost {
+            if held.in_doubt || !all_told {
                 continue;
             }
             let allowed = stream.is_allowed();
-            assert_eq!(held.own, i32::from(allowed), "{id}: {stream:?} {held:?}");
-            let address = i32::from(allowed && held.apart);
+            let paid = |leg| i32::from(allowed && stream.ask.pays_on(leg));
+            assert_eq!(held.own, paid(Leg::Owner), "{id}: {stream:?} {held:?}");
+            let address = if held.apart { paid(Leg::Address) } else { 0 };
             assert_eq!(held.address, address, "{id}: {stream:?} {held:?}");
         }
     }

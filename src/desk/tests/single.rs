@@ -9,13 +9,12 @@ use tollgate_config::{Front as Dialect, Millis, Topology};
 
 use super::T0;
 use super::fake::{self, Fake};
-use super::holds::{Holds, Ran, parts, ran};
+use super::holds::{Holds, Place, Ran, is_question, legs, outcome as told, parts, ran};
 use crate::desk::line::MOST_ITEMS;
 use crate::desk::{Answer, Asked, Desk, Notice, Outgoing};
 use crate::hold::Keep;
 use crate::store::Ask;
 use crate::store::front::{Raw, StoreFault};
-use crate::store::script::Step;
 use crate::verdict::Verdict;
 
 #[derive(Debug, Clone)]
@@ -28,6 +27,8 @@ enum Op {
     /// One that holds something goes on, or ends.
     Renew(Index),
     End(Index),
+    /// It becomes known what became of its attempts.
+    Hear(Index, u8),
     /// The common desk's turn, and what comes of its call.
     Turn(Option<Ran>),
     /// The host refuses the common desk's call.
@@ -46,6 +47,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (any::<Index>(), ran()).prop_map(|(which, ran)| Op::Leave(which, ran)),
         3 => any::<Index>().prop_map(Op::Renew),
         3 => any::<Index>().prop_map(Op::End),
+        4 => (any::<Index>(), any::<u8>()).prop_map(|(which, what)| Op::Hear(which, what)),
         2 => outcome().prop_map(Op::Turn),
         1 => Just(Op::Refuse),
         3 => prop_oneof![9 => 0_u16..300, 1 => 0_u16..10_000].prop_map(Op::Time),
@@ -58,13 +60,15 @@ struct World {
     asked: u32,
     /// Streams with a call in flight.
     own: BTreeMap<u32, (Desk<Fake>, Outgoing)>,
-    /// What streams hold.
-    owned: BTreeMap<u32, Rc<Ask>>,
+    /// What was asked.
+    asks: BTreeMap<u32, Rc<Ask>>,
+    /// Streams that hold something, and whether they told what became of their attempts.
+    owned: BTreeMap<u32, bool>,
     holds: Holds,
     /// Calls that are carried out later.
     late: Vec<(Millis, Vec<String>)>,
     /// Of which letters left that let go or revoke.
-    ending: BTreeSet<u64>,
+    ending: BTreeSet<Place>,
     /// Letters that are told only once and were sent in vain.
     lost: u64,
     dropped: u64,
@@ -90,14 +94,20 @@ impl World {
             }
             Op::Renew(which) => {
                 if let Some(id) = pick(&self.owned, which) {
-                    let item = fake::item(&self.owned[&id], Step::Keep(Keep::ON));
-                    self.desk.tell(item, self.now);
+                    self.tell(id, Keep::ON);
                 }
             }
             Op::End(which) => {
-                if let Some(ask) = pick(&self.owned, which).and_then(|id| self.owned.remove(&id)) {
-                    let item = fake::item(&ask, Step::Keep(Keep::NOTHING));
-                    self.desk.tell(item, self.now);
+                if let Some(id) = pick(&self.owned, which) {
+                    self.owned.remove(&id);
+                    self.tell(id, Keep::NOTHING);
+                }
+            }
+            Op::Hear(which, what) => {
+                if let Some(id) = pick(&self.owned, which)
+                    && self.owned.insert(id, true) == Some(false)
+                {
+                    self.tell(id, told(*what));
                 }
             }
             Op::Turn(how) => self.turn(*how),
@@ -119,48 +129,69 @@ impl World {
         }
     }
 
+    fn tell(&mut self, id: u32, keep: Keep) {
+        let ask = &self.asks[&id];
+        self.holds.tell(ask, keep);
+        self.desk.keep(ask, keep, self.now);
+    }
+
     fn ask(&mut self, who: u8) {
         let id = self.asked;
         self.asked += 1;
         let tenant = ["t", "u"][usize::from(who % 2)];
         let ip = (who / 2 % 2 == 1).then_some("i");
-        let ask = fake::with_lease(&fake::key(tenant, "k", ip), u64::from(id));
+        let ask = match who / 4 % 3 {
+            0 => fake::credential("i", who.is_multiple_of(5)),
+            _ => fake::key(tenant, "k", ip),
+        };
+        let ask = match who / 12 % 3 {
+            0 => fake::with_lease(&ask, u64::from(id)),
+            1 => fake::attempt(&ask, u64::from(id), ip, Some("x")),
+            _ => fake::attempt(
+                &fake::with_lease(&ask, u64::from(id)),
+                u64::from(id),
+                ip,
+                Some("x"),
+            ),
+        };
+        self.asks.insert(id, Rc::clone(&ask));
         let mut own = self.desk.another();
-        self.desk.lend(&mut own, &ask);
-        if own.ask(id, ask, self.now) == (Asked::Waiting { kick: true })
-            && let Some(out) = own.next_call(self.now)
+        let asked = own.ask(id, ask, self.now);
+        if asked == (Asked::Waiting { kick: true })
+            && let Some(out) = self.next_of(&mut own)
         {
-            self.sent(&out);
             self.own.insert(id, (own, out));
         } else {
             self.desk.inherit(&mut own);
         }
     }
 
+    /// The next call of a stream's own desk, ahead of which goes what was told.
+    fn next_of(&mut self, own: &mut Desk<Fake>) -> Option<Outgoing> {
+        self.desk.lend(own);
+        let out = own.next_call(self.now)?;
+        self.sent(&out);
+        Some(out)
+    }
+
     fn come_back(&mut self, id: u32, how: Option<Ran>) {
         let (mut own, out) = self.own.remove(&id).expect("in flight");
         self.answer(&mut own, &out, how);
-        if let Some(out) = own.next_call(self.now) {
-            self.sent(&out);
+        if let Some(out) = self.next_of(&mut own) {
             self.own.insert(id, (own, out));
             return;
         }
         let (answered, answer) = own.ready().expect("an answer");
         assert_eq!(answered, id);
         if matches!(answer, Answer::Decided(Verdict::Allowed(..), _)) {
-            let wanted = fake::with_lease(&fake::key(self.tenant(&out), "k", None), u64::from(id));
-            self.owned.insert(id, wanted);
+            self.owned.insert(id, false);
         }
         self.desk.inherit(&mut own);
     }
 
-    /// Whose the last question of a call was.
-    fn tenant(&self, out: &Outgoing) -> &'static str {
-        let (_, items) = fake::commands(&out.call).remove(0);
-        match items.last().map(|item| parts(item).1) {
-            Some("t=t") => "t",
-            _ => "u",
-        }
+    fn ask_of(&self, id: u64) -> Rc<Ask> {
+        let id = u32::try_from(id).expect("a stream's");
+        Rc::clone(&self.asks[&id])
     }
 
     fn turn(&mut self, how: Option<Ran>) {
@@ -219,15 +250,23 @@ impl World {
         let now = self.now;
         let mut words = Vec::new();
         for item in items {
-            let (step, _, _, hold) = parts(item);
-            let word = match (self.holds.letter(step, hold, now), step) {
+            let (step, tag, id, hold) = parts(item);
+            let ask = self.ask_of(id);
+            let legs = legs(&ask, step).unwrap_or_default();
+            let word = match (self.holds.letter(step, hold, tag, now), step) {
                 (Some(word), _) => word,
-                (None, "Whole" | "Owner") if self.holds.is_marked(hold, now) => "d",
-                (None, "Whole" | "Owner") => {
-                    self.holds.grant(hold, now);
-                    "a"
+                (None, step) if is_question(step) => {
+                    if self.holds.is_marked(&ask, &legs, now) {
+                        "d"
+                    } else {
+                        self.holds.grant(&ask, &legs, now);
+                        if matches!(step, "Whole" | "Owner") {
+                            "a"
+                        } else {
+                            "p"
+                        }
+                    }
                 }
-                (None, "Address") => "p",
                 (None, _) => "d",
             };
             words.push(word.to_owned());
@@ -240,16 +279,33 @@ impl World {
         let (_, items) = fake::commands(&out.call).remove(0);
         assert!((1..=MOST_ITEMS).contains(&items.len()));
         for (i, item) in items.iter().enumerate() {
-            let (step, _, _, hold) = parts(item);
-            match (step, hold) {
-                ("Whole" | "Owner" | "Address", _) => assert_eq!(i + 1, items.len()),
-                ("LetGo" | "Revoke", Some(hold)) => {
-                    self.ending.insert(hold);
+            let (step, tag, id, hold) = parts(item);
+            if is_question(step) {
+                assert_eq!(i + 1, items.len());
+                self.check_left(id, step, i);
+                continue;
+            }
+            let place = |hold: Option<u64>| (hold.expect("a hold"), tag.to_owned());
+            match step.split('+').next() {
+                Some("LetGo" | "Revoke") => {
+                    self.ending.insert(place(hold));
                 }
-                (step, Some(hold)) if step.starts_with("Keep") => {
-                    assert!(!self.ending.contains(&hold), "{item} was let go");
-                }
-                _ => {}
+                Some("Undo" | "GiveBack") => {}
+                _ => assert!(!self.ending.contains(&place(hold)), "{item} was let go"),
+            }
+        }
+    }
+
+    /// A question leaves nothing behind that it could take along.
+    fn check_left(&mut self, id: u64, step: &str, letters: usize) {
+        let ask = self.ask_of(id);
+        for leg in legs(&ask, step).unwrap_or_default() {
+            let tag = fake::leg_tag(&ask, leg);
+            let left = self.desk.outbox.take_of(&tag, 1);
+            let all = left.is_empty() || !ask.heeds_on(leg) || letters >= MOST_ITEMS / 2;
+            assert!(all, "{step} of {id} overtakes what is told under {tag}");
+            for letter in left {
+                self.desk.outbox.put_back(letter, self.now);
             }
         }
     }
@@ -267,12 +323,18 @@ impl World {
         }
         assert!(self.late.is_empty() && self.dropped >= self.lost);
         assert!(!self.desk.wants_call(self.now) && self.desk.letters() == 0);
-        for hold in self.holds.all() {
+        // What was told may have been dropped after a minute in vain: it has run out by itself.
+        let all_told = self.dropped == self.lost;
+        for (hold, tag) in self.holds.all() {
             let id = u32::try_from(*hold).expect("a stream's");
-            // What was told may have been dropped after a minute in vain: it has run out by itself.
-            let ended = self.owned.contains_key(&id) || self.dropped > self.lost;
-            assert!(ended, "{id} is held, and nobody lets it go");
+            let ended = self.owned.contains_key(&id) || !all_told;
+            assert!(
+                ended,
+                "{id} holds something under {tag}, and nobody lets it go"
+            );
         }
+        let lost = self.holds.lost();
+        assert!(lost.is_empty() || !all_told, "outcomes are lost: {lost:?}");
     }
 }
 
@@ -295,6 +357,7 @@ proptest! {
             now: T0,
             asked: 0,
             own: BTreeMap::new(),
+            asks: BTreeMap::new(),
             owned: BTreeMap::new(),
             holds: Holds::default(),
             late: Vec::new(),

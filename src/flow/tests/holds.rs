@@ -2,7 +2,7 @@
 
 use tollgate_config::Millis;
 
-use super::{NOW, RESPONSE, decided, on, rules, standings};
+use super::{NOW, RESPONSE, decided, on, respond, rules, standings};
 use crate::body::Body;
 use crate::flow::{Broke, Effect, Event, Flow, Told};
 use crate::held::{End, Grantor};
@@ -57,6 +57,7 @@ fn keep(lease: Millis, lock: Millis, flight: Millis) -> Keep {
         lease,
         lock,
         flight,
+        outcome: None,
     }
 }
 
@@ -167,11 +168,7 @@ fn a_status_hands_over() {
     let rules = rules("enforce", "none");
     let mut flow = working(&rules, &JOB);
     assert!(flow.asks_status());
-    let effects = on(
-        &mut flow,
-        &rules,
-        Event::ResponseHeaders(Some(202), after(1)),
-    );
+    let effects = respond(&mut flow, &rules, &[(":status", "202")], after(1));
     let handed_over = keep(LEASE_TTL, LOCK_TTL, HELD_FOR);
     assert_eq!(told(&effects[..1]), Some(handed_over));
     on(&mut flow, &rules, Event::ResponseEnd);

@@ -193,6 +193,7 @@ fn a_boxed_request_touches_nothing() {
         remembered_until: Millis(NOW.0 + 5000),
         level: 2,
         boxed_until: until,
+        by_throttle: false,
     };
     let before = held(&holding);
     let lockout = Lockout { level: 2, until };

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tollgate_config::Millis;
 
-use super::{Lockout, Record, Terms};
+use super::{Ladder, Lockout, Record, Terms};
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
@@ -203,11 +203,14 @@ fn nothing_overflows_at_the_end_of_time() {
         remembered_until: end,
         level: u8::MAX,
         boxed_until: end,
+        by_throttle: true,
     };
     for now in [Millis(u64::MAX - 1), end, Millis(0)] {
         let _ = (record.lockout(now), record.is_clean(now));
         let _ = record.strikes_left(&terms, now);
         record.strike(&terms, now);
+        record.lock_out(&terms.ladder(), now);
+        record.ban(end, end, now);
     }
     let none = Terms {
         max_level: 0,
@@ -287,6 +290,7 @@ fn a_remembered_box_is_fresh_for_ten_seconds() {
         remembered_until: Millis(START + 24 * HOUR),
         level: 2,
         boxed_until: lockout.until,
+        by_throttle: false,
     };
     assert_eq!(record, expected);
     assert_eq!(record.remembered(Millis(START + 9999)), Some(lockout));
@@ -319,4 +323,99 @@ fn a_box_that_was_tripped_here_or_a_window_of_strikes_is_no_memory() {
         ..record
     };
     assert_eq!(struck.remembered(Millis(START)), None);
+}
+
+/// Subjects get to level 2.
+const SUBJECTS: Ladder = Ladder {
+    levels: TERMS.levels,
+    max_level: 2,
+    offense_memory: TERMS.offense_memory,
+};
+
+#[test]
+fn lockouts_escalate_like_any_box() {
+    let ladder = |max_level| Ladder {
+        max_level,
+        ..SUBJECTS
+    };
+    for (max_level, levels) in [(2, [1, 2, 2, 2]), (3, [1, 2, 3, 3])] {
+        let mut record = Record::default();
+        let mut now = START;
+        for level in levels {
+            let lockout = record.lock_out(&ladder(max_level), Millis(now));
+            let time = TERMS.levels[usize::from(level) - 1];
+            let until = Millis(now).plus(time);
+            assert_eq!(lockout, Lockout { level, until });
+            assert_eq!(record.lockout(Millis(now)), Some(lockout));
+            assert_eq!(record.throttle_lockout(Millis(until.0 - 1)), Some(lockout));
+            assert_eq!(record.throttle_lockout(until), None);
+            now += 24 * HOUR - 1;
+        }
+        // Forgotten a day after the last one.
+        let lockout = record.lock_out(&ladder(max_level), Millis(now + 1));
+        assert_eq!(lockout.level, 1);
+    }
+}
+
+#[test]
+fn strikes_and_failed_credentials_of_an_address_escalate_together() {
+    let mut record = Record::default();
+    assert_eq!(record.lock_out(&SUBJECTS, Millis(START)).level, 1);
+    assert!(record.by_throttle);
+    let struck = START + 10 * MINUTE;
+    assert_eq!(trip(&mut record, &TERMS, struck).level, 2);
+    // A box for strikes is in the way of no attempt.
+    assert!(record.lockout(Millis(struck)).is_some());
+    assert_eq!(record.throttle_lockout(Millis(struck)), None);
+    // One for failed credentials takes its place.
+    let ladder = Ladder {
+        max_level: 3,
+        ..SUBJECTS
+    };
+    let lockout = record.lock_out(&ladder, Millis(struck + 1));
+    assert_eq!(lockout.level, 3);
+    assert_eq!(record.throttle_lockout(Millis(struck + 1)), Some(lockout));
+}
+
+#[test]
+fn a_ban_is_of_level_three_whatever_came_before() {
+    let day = Millis(24 * HOUR);
+    for before in [0, 1, 5] {
+        let mut record = Record::default();
+        for _ in 0..before {
+            record.lock_out(&SUBJECTS, Millis(START));
+        }
+        let ban = record.ban(day, day, Millis(START));
+        let until = Millis(START).plus(day);
+        assert_eq!(ban, Lockout { level: 3, until });
+        assert_eq!(record.throttle_lockout(Millis(START)), Some(ban));
+        assert_eq!(record.offenses, before.max(3));
+        // What comes after it, while it is remembered, is of that level too.
+        let next = record.lock_out(&TERMS.ladder(), Millis(until.0 - 1));
+        assert_eq!(next.level, 3);
+    }
+    // Offenses that are forgotten are not raised, but begun anew.
+    let mut record = Record::default();
+    for _ in 0..5 {
+        record.lock_out(&SUBJECTS, Millis(START));
+    }
+    record.ban(day, day, Millis(START + 24 * HOUR));
+    assert_eq!(record.offenses, 3);
+}
+
+#[test]
+fn a_remembered_lockout_says_that_it_is_one() {
+    let lockout = Lockout {
+        level: 1,
+        until: Millis(START + HOUR),
+    };
+    let mut record = Record::default();
+    record.remember_throttle(lockout, Millis(START));
+    assert_eq!(record.throttle_lockout(Millis(START)), Some(lockout));
+    assert_eq!(record.remembered(Millis(START + 9999)), Some(lockout));
+    record.remember(lockout, Millis(START));
+    assert_eq!(record.throttle_lockout(Millis(START)), None);
+    record.remember_throttle(lockout, Millis(START));
+    record.release();
+    assert_eq!(record, Record::default());
 }

@@ -130,7 +130,7 @@ fn a_box_tells_its_level_and_its_exact_end() {
         level: 2,
         until: NOW.plus(Millis::from_secs(3600)),
     };
-    let document = boxed("This API key is", &lockout);
+    let document = boxed(Scope::Key, &lockout);
     assert_eq!(document.penalty_level, Some(2));
     assert_eq!(
         document.lockout_ends_at.as_deref(),

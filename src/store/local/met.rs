@@ -3,15 +3,16 @@
 use tollgate_config::Millis;
 
 use super::record::{Kind, Name};
+use super::section::Section;
 use crate::hold::Fence;
 use crate::limit::bucket::Meter;
 use crate::limit::decision::{Bucket, Holding, Outcome};
-use crate::store::{Ask, Subject};
+use crate::store::{Ask, Leg, Subject};
 use crate::verdict::{
     Boxed, Obstacle, Policy, Scope, Standing, Standings, Taken, Throttled, Verdict,
 };
 
-/// Hashes of an owner: of its page, its promising bucket, and what is held against it.
+/// Hashes of an owner: of its page, its promising bucket, and what is held against it. A subject has no bucket.
 pub(super) struct Owner {
     pub(super) scope: Scope,
     pub(super) page: u128,
@@ -52,9 +53,14 @@ pub(super) struct Met {
 }
 
 impl Met {
-    pub(super) fn of(ask: &Ask, owner: &Owner) -> Self {
+    /// Of the owner's leg. `None` of any other, and where the owner is met by `ip_limit` alone.
+    pub(super) fn of(ask: &Ask, section: &Section<'_>) -> Option<Self> {
         let named = |id, kind| Name { id, kind };
-        match &ask.subject {
+        let owner = match section.leg {
+            Leg::Owner => &section.owner,
+            Leg::Address | Leg::Subject(_) => return None,
+        };
+        Some(match &ask.subject {
             Subject::Key {
                 tenant_meter,
                 key_meter,
@@ -75,7 +81,8 @@ impl Met {
                 ),
                 second: ip_meter.map(|meter| (owner.ip(), meter, 1)),
             },
-        }
+            Subject::Credential { .. } => return None,
+        })
     }
 
     pub(super) fn verdict(
@@ -107,7 +114,7 @@ impl Met {
         };
         let second_policy = match self.scope {
             Scope::Key => Policy::Tenant,
-            Scope::Ip => Policy::Ip,
+            Scope::Ip | Scope::Subject => Policy::Ip,
         };
         let standings = Standings::new([
             Some(standing(self.first.2, &holding.first)),
@@ -136,6 +143,6 @@ impl Met {
 pub(super) const fn scope(ask: &Ask) -> Scope {
     match ask.subject {
         Subject::Key { .. } => Scope::Key,
-        Subject::Anonymous { .. } => Scope::Ip,
+        Subject::Anonymous { .. } | Subject::Credential { .. } => Scope::Ip,
     }
 }

@@ -1,15 +1,13 @@
-//! The decision over one owner's page.
+//! The decision over the page of an owner whose bucket promises: a tenant, or an address without one.
 
 use tollgate_config::Millis;
 
 use super::Local;
 use super::memory::Memory;
 use super::met::{Besides, Met};
-use super::page::Page;
 use super::page::held::NoRoom;
-use super::record::{Bucket as Kept, Name};
-use super::wishes::Wishes;
-use crate::limit::bucket::Meter;
+use super::record::Bucket as Kept;
+use super::section::Section;
 use crate::limit::decision::{Bucket, Holding, Outcome, Penalty};
 use crate::store::{Ask, Toll};
 use crate::verdict::Verdict;
@@ -17,15 +15,27 @@ use crate::verdict::Verdict;
 impl<M: Memory> Local<M> {
     /// Decides over one owner's page. What was revoked before it came takes nothing, and its answer, which
     /// nobody waits for, says nothing.
-    pub(super) fn decide_owner(&self, ask: &Ask, now: Millis, toll: &mut Toll) -> Option<Verdict> {
-        let owner = self.owner(ask);
-        let met = Met::of(ask, &owner);
-        let penalty_name = owner.held();
-        let wishes = self.wishes(ask);
-        let decided = self.change(&owner, toll, |page| {
-            let revoked = |wishes: &Wishes| wishes.are_marked(page, now);
-            if wishes.as_ref().is_some_and(revoked) {
+    pub(super) fn decide_owner(
+        &self,
+        ask: &Ask,
+        section: &Section<'_>,
+        met: &Met,
+        now: Millis,
+        toll: &mut Toll,
+    ) -> Verdict {
+        let penalty_name = section.owner.held();
+        let decided = self.change(&section.owner, toll, |page| {
+            if section.is_marked(page, now) {
                 return (Ok(Verdict::Contended), false);
+            }
+            if let Some(tries) = section.attempts() {
+                let boxed = page.penalty(penalty_name).lockout(now);
+                let boxed = boxed.filter(|_| ask.penalty.strictness.refuses());
+                match tries.refuse(page, boxed.is_some(), now) {
+                    Ok(None) => {}
+                    Ok(Some((verdict, changed))) => return (Ok(verdict), changed),
+                    Err(NoRoom) => return (Err(NoRoom), false),
+                }
             }
             let second_name = met.second.map_or(met.first.0, |(name, ..)| name);
             let others = [met.first.0, second_name, penalty_name];
@@ -57,13 +67,13 @@ impl<M: Memory> Local<M> {
             let held_before = holding.penalty.record;
             let mut besides = Besides::default();
             let outcome = holding.decide_if(now, || {
-                let wishes = wishes.as_ref();
+                let wishes = section.wishes.as_ref();
                 besides.obstacle = wishes.and_then(|wishes| wishes.obstacle(page, now));
                 besides.obstacle.is_none()
             });
-            if let (Outcome::Allowed, Some(wishes)) = (outcome, &wishes) {
-                besides.fence = match wishes.take(page, &others, now) {
-                    Ok(fence) => fence,
+            if outcome == Outcome::Allowed {
+                besides.fence = match section.take(page, &others, now) {
+                    Ok((fence, _)) => fence,
                     Err(NoRoom) => return (Err(NoRoom), false),
                 };
             }
@@ -90,42 +100,14 @@ impl<M: Memory> Local<M> {
             }
             let verdict = met.verdict(&holding, outcome, besides, now);
             (Ok(verdict), !untouched)
-        })?;
-        Some(decided.unwrap_or_else(|NoRoom| {
-            toll.evictions = toll.evictions.saturating_add(1);
-            Verdict::Contended
-        }))
-    }
-
-    /// Whether what is asked for was revoked before it came; changes nothing.
-    pub(super) fn is_revoked(&self, ask: &Ask, now: Millis) -> bool {
-        let Some(wishes) = self.wishes(ask) else {
-            return false;
-        };
-        let slot = self.page_of(&self.owner(ask));
-        slot.and_then(|name| self.memory.read(name))
-            .is_some_and(|slot| wishes.are_marked(&Page::read(slot.bytes, self.page_size), now))
-    }
-
-    /// How long until the owner's buckets hold their costs; changes nothing.
-    pub(super) fn owner_wait(&self, ask: &Ask, now: Millis) -> Millis {
-        let owner = self.owner(ask);
-        let met = Met::of(ask, &owner);
-        let Some(slot) = self.page_of(&owner).and_then(|name| self.memory.read(name)) else {
-            return Millis(0);
-        };
-        let page = Page::read(slot.bytes, self.page_size);
-        let (first, first_meter, _) = met.first;
-        let buckets = [Some((first, first_meter, ask.cost)), met.second];
-        let wait = |(name, meter, cost): (Name, Meter, u64)| {
-            let level = page.bucket(name, &meter, now).level;
-            level.seen(&meter, now).wait(&meter, cost)
-        };
-        buckets
-            .into_iter()
-            .flatten()
-            .map(wait)
-            .max()
-            .unwrap_or_default()
+        });
+        match decided {
+            None => Verdict::Contended,
+            Some(Ok(verdict)) => verdict,
+            Some(Err(NoRoom)) => {
+                toll.evictions = toll.evictions.saturating_add(1);
+                Verdict::Contended
+            }
+        }
     }
 }

@@ -1,21 +1,25 @@
 //! A page: all that the owners of one hash value hold, changed in one compare-and-swap.
 //!
 //! 16 bytes of head (layout version, the last fence of a lock, the floor), then entries. A page never outgrows its size:
-//! when it is full, an entry that says nothing any more goes; failing that, the fullest bucket goes
-//! and raises the *floor*, below which nobody starts, so that being evicted refills nobody. Where
-//! there are no buckets, the offenses go that are forgotten soonest; a box and running strikes never
-//! do, nor does what somebody holds. Where nothing can go, newcomers share one overflow bucket.
+//! when it is full, an entry that says nothing any more goes; failing that, the note that is out of date
+//! soonest; then the fullest bucket, which raises the *floor*, below which nobody starts, so that being evicted
+//! refills nobody. Where there are no buckets, the offenses go that are forgotten soonest; a box or a lockout
+//! and running strikes never do, nor does what somebody holds, nor do attempts at credentials. Where nothing can
+//! go, newcomers share one overflow bucket.
 
 use tollgate_config::Millis;
 
-use super::record::{Bucket, Entry, Name, SIZE};
+use self::held::NoRoom;
+use super::record::{Bucket, Entry, Name, SIZE, Worth};
 use crate::limit::{
     bucket::{Level, Meter},
     penalty,
     promise::Promise,
 };
 
+pub mod attempts;
 pub mod held;
+pub mod notes;
 
 const HEAD: usize = 16;
 const LAYOUT: u8 = 1;
@@ -131,11 +135,27 @@ impl Page {
         others: &[Name],
         now: Millis,
     ) {
-        if self.find(name).is_some() || self.make_room(others, now) {
-            self.keep(name, &Entry::of_penalty(name, record));
-        } else {
+        if self.keep_lockout(name, record, others, now).is_err() {
             self.evictions = self.evictions.saturating_add(1);
         }
+    }
+
+    /// The same of what must not be lost.
+    ///
+    /// # Errors
+    /// There is no room, which is never made at the cost of `others`.
+    pub fn keep_lockout(
+        &mut self,
+        name: Name,
+        record: &penalty::Record,
+        others: &[Name],
+        now: Millis,
+    ) -> Result<(), NoRoom> {
+        if self.find(name).is_none() && !self.make_room(others, now) {
+            return Err(NoRoom);
+        }
+        self.keep(name, &Entry::of_penalty(name, record));
+        Ok(())
     }
 
     fn chunks(&self) -> &[[u8; SIZE]] {
@@ -178,6 +198,16 @@ impl Page {
 
     /// Whether there is room for one more entry; the overflow bucket's place stays free for it.
     fn make_room(&mut self, others: &[Name], now: Millis) -> bool {
+        self.make_room_of(others, now, |_| true)
+    }
+
+    /// The same, where of what may go at all only some may.
+    fn make_room_of(
+        &mut self,
+        others: &[Name],
+        now: Millis,
+        may_go: impl Fn(Worth) -> bool,
+    ) -> bool {
         let overflow = usize::from(self.find(Name::OVERFLOW).is_none());
         let seated = self.seated.iter().flatten().count();
         let taken = self.chunks().len() + seated + overflow;
@@ -197,6 +227,7 @@ impl Page {
             .enumerate()
             .filter(|(_, entry)| spare(entry))
             .filter_map(|(at, entry)| Some((entry.evictable(now)?, at)))
+            .filter(|(worth, _)| may_go(*worth))
             .min();
         let Some((_, at)) = least else {
             return false;

@@ -1,7 +1,11 @@
-//! One entry of a page: 48 bytes, a bucket, what is held against somebody, or what somebody holds.
+//! One entry of a page: 48 bytes, a bucket, what is held against somebody, what somebody holds, or what was
+//! noticed.
 //!
 //! Little-endian: id (16 bytes), then five words whose meaning follows from the kind, which is the
 //! top byte of the first one (times in milliseconds leave it free).
+//!
+//! What may make room for others before it says nothing any more: notes, then buckets, then offenses. Never
+//! a box or a lockout, running strikes, what somebody holds, or attempts.
 
 use tollgate_config::Millis;
 
@@ -9,6 +13,7 @@ use crate::limit::{bucket::Level, penalty, promise::Promise};
 
 pub mod grants;
 pub mod hold;
+pub mod note;
 
 /// Bytes of an entry.
 pub const SIZE: usize = 48;
@@ -40,6 +45,16 @@ pub enum Kind {
     Flight = 9,
     /// Grants of a quota: of one name there are as many as it takes.
     Quota = 10,
+    /// An attempt in flight, or whose outcome did not come in time: of one name there are as many as there are.
+    Attempt = 11,
+    /// Attempts that failed: of one name there are as many as it takes.
+    Failed = 12,
+    /// An address from which a subject succeeded: of one name there are as many as there are.
+    Known = 13,
+    /// Addresses from which a subject failed.
+    Spread = 14,
+    /// A part of what failed from an address, for whom.
+    Stuffing = 15,
 }
 
 /// Whose entry it is: compared whole.
@@ -140,7 +155,7 @@ impl Entry {
     #[must_use]
     pub const fn bucket(&self) -> Option<Bucket> {
         let kind = self.kind();
-        if kind >= Kind::Penalty as u8 && kind <= Kind::Quota as u8 {
+        if kind >= Kind::Penalty as u8 && kind <= Kind::Stuffing as u8 {
             return None;
         }
         Some(Bucket {
@@ -163,7 +178,7 @@ impl Entry {
             word: tagged(record.level, record.boxed_until),
             low: record.strikes,
             high: record.offenses,
-            last: record.remembered_until.0,
+            last: tagged(record.by_throttle as u8, record.remembered_until),
         }
     }
 
@@ -177,9 +192,10 @@ impl Entry {
             strikes: self.low,
             window_ends: Millis(self.head & TIME),
             offenses: self.high,
-            remembered_until: Millis(self.last),
+            remembered_until: Millis(self.last & TIME),
             level: (self.word >> TIME_BITS) as u8,
             boxed_until: Millis(self.word & TIME),
+            by_throttle: self.last >> TIME_BITS != 0,
         })
     }
 
@@ -193,8 +209,10 @@ impl Entry {
             record.is_clean(now)
         } else if let Some(grants) = self.grants() {
             grants.ends() <= now
+        } else if let Some(ends) = self.note_ends() {
+            ends <= now
         } else {
-            self.hold().is_none_or(|hold| hold.until <= now)
+            self.hold().is_none_or(|hold| hold.ends() <= now)
         }
     }
 
@@ -208,6 +226,9 @@ impl Entry {
             let promised = Millis(bucket.promise.0.div_ceil(1000));
             return Some(Worth::Bucket(bucket.level.fills_at().max(promised)));
         }
+        if let Some(ends) = self.note_ends() {
+            return Some(Worth::Note(ends));
+        }
         let record = self.penalty()?;
         let only_offenses = record.boxed_until <= now && record.window_ends <= now;
         only_offenses.then_some(Worth::Offenses(record.remembered_until))
@@ -215,9 +236,11 @@ impl Entry {
 }
 
 /// What is lost with an entry, in the order in which it may be lost. A box and running strikes never are,
-/// nor is what somebody holds.
+/// nor is what somebody holds, nor are attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Worth {
+    /// A note: until it is out of date.
+    Note(Millis),
     /// A bucket: until it is full and its promises are past.
     Bucket(Millis),
     /// Offenses: until they are forgotten anyway.

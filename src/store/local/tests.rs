@@ -17,6 +17,7 @@ use crate::limit::{bucket::Meter, decision::Strictness, penalty::Terms};
 use crate::store::{Ask, BoxTerms, Store, Subject, Toll};
 use crate::verdict::{Boxed, Policy, Scope, Standing, Standings, Throttled, Verdict};
 
+mod attempts;
 mod holds;
 
 pub(super) const NOW: Millis = Millis(1_700_000_000_000);
@@ -823,6 +824,10 @@ fn met(ask: &Ask) -> Vec<(String, Meter, u64)> {
             met.extend(ip_meter.map(|meter| (format!("ip {address:?}"), meter, 1)));
             met
         }
+        Subject::Credential { address, ip_meter } => ip_meter
+            .iter()
+            .map(|meter| (format!("ip {address:?}"), *meter, 1))
+            .collect(),
     }
 }
 

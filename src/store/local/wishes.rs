@@ -91,27 +91,33 @@ impl Wishes {
         (kept, changed)
     }
 
-    /// Lets all of it go, or, where none of it is held, leaves a mark.
-    ///
-    /// # Errors
-    /// There is no room for the mark.
-    pub(super) fn revoke(&self, page: &mut Page, now: Millis) -> Result<(), NoRoom> {
+    /// Lets all of it go that is still held: whether any was.
+    pub(super) fn let_go(&self, page: &mut Page, now: Millis) -> bool {
         let mut there = false;
         for name in self.held() {
             there |= page.let_go(name, self.id, now, now);
         }
-        match self.first() {
-            Some(name) if !there => {
-                let mark = self.hold(now.plus(MARKED_FOR), true);
-                page.hold(name, &mark, &[], now)
-            }
-            _ => Ok(()),
-        }
+        there
+    }
+
+    /// Leaves a mark, if any of it would be held.
+    ///
+    /// # Errors
+    /// There is no room for the mark.
+    pub(super) fn mark(&self, page: &mut Page, now: Millis) -> Result<(), NoRoom> {
+        let mark = self.hold(now.plus(MARKED_FOR), true);
+        self.first()
+            .map_or(Ok(()), |name| page.hold(name, &mark, &[], now))
     }
 
     /// Whether any of it has to be let go some time.
     pub(super) fn are_held(&self) -> bool {
         self.first().is_some()
+    }
+
+    /// Whether there is anything to take.
+    pub(super) fn take_any(&self) -> bool {
+        self.are_held() || self.quota.is_some()
     }
 
     /// Where a mark is left.
@@ -129,6 +135,7 @@ impl Wishes {
             id: self.id,
             until,
             marked,
+            lingers: Millis(0),
         }
     }
 }

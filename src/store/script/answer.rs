@@ -2,11 +2,17 @@
 
 use tollgate_config::Millis;
 
-use super::{Decision, Item, Met, Step};
+use super::attempts::{self, Fate};
+use super::met::Met;
+use super::{Decision, Item, Step};
+use crate::attempt::{Sign, Who};
 use crate::hold::{Fence, Wanted};
 use crate::limit::bucket::{Level, Meter};
 use crate::limit::penalty::Lockout;
-use crate::verdict::{Boxed, Obstacle, Policy, Standing, Standings, Taken, Throttled, Verdict};
+use crate::store::{Kept, Leg};
+use crate::verdict::{
+    AuthLockout, Boxed, Obstacle, Policy, Standing, Standings, Taken, Throttled, Verdict,
+};
 
 /// 2^53: Lua's numbers are exact up to here.
 const MOST: i64 = 1 << 53;
@@ -50,26 +56,36 @@ impl Line {
             let wait = Millis(u64::try_from(wait).ok()?);
             Some(Standing::new(policy, meter, &level, wait))
         };
-        let first = |spent, wait| standing(met.first.0, Some(met.first.1), spent, wait);
+        // There is one unless the subject has none.
+        let first = |spent, wait| match met.first {
+            Some((policy, meter)) => standing(policy, Some(meter), spent, wait).map(Some),
+            None => (spent == -1).then_some(None),
+        };
         let second =
             |spent, wait| standing(met.second_policy, met.second.map(|(m, _)| m), spent, wait);
         let ip = |spent, wait| standing(Policy::Ip, met.ip, spent, wait);
         let millis = |number: i64| u64::try_from(number).ok().map(Millis);
         let verdict = match (self.kind, item.step, self.rest.as_slice()) {
-            ('a', Step::Whole | Step::Owner, &[f, s, i, ref fence @ ..]) => Verdict::Allowed(
-                Standings::new([Some(first(f, 0)?), second(s, 0), ip(i, 0)]),
-                fence_of(fence, wanted)?,
-            ),
-            ('h', Step::Whole | Step::Owner, &[what, f, s, i, wait, left]) => {
+            ('a', Step::Whole | Step::Part(Leg::Owner), &[f, s, i, ref fence @ ..]) => {
+                Verdict::Allowed(
+                    Standings::new([first(f, 0)?, second(s, 0), ip(i, 0)]),
+                    fence_of(fence, wanted)?,
+                )
+            }
+            ('h', Step::Whole | Step::Part(Leg::Owner), &[what, f, s, i, wait, left]) => {
                 Verdict::Taken(Taken {
                     by: obstacle(what, wanted?)?,
-                    standings: Standings::new([Some(first(f, 0)?), second(s, 0), ip(i, 0)]),
+                    standings: Standings::new([first(f, 0)?, second(s, 0), ip(i, 0)]),
                     wait: millis(wait).filter(|wait| *wait > Millis(0))?,
-                    strikes_left: Some(u32::try_from(left).ok()?),
+                    strikes_left: strikes_left(left, &met)?,
                 })
             }
-            ('t', Step::Whole | Step::Owner, &[f, fw, s, sw, i, told, left, level, until]) => {
-                let standings = Standings::new([Some(first(f, fw)?), second(s, sw), ip(i, 0)]);
+            (
+                't',
+                Step::Whole | Step::Part(Leg::Owner),
+                &[f, fw, s, sw, i, told, left, level, until],
+            ) => {
+                let standings = Standings::new([Some(first(f, fw)??), second(s, sw), ip(i, 0)]);
                 let would_box = match lockout(level, until)? {
                     lockout if lockout.level == 0 => None,
                     lockout => Some((met.scope, lockout)),
@@ -81,26 +97,107 @@ impl Line {
                     would_box,
                 })
             }
-            ('b', Step::Whole | Step::Owner, &[level, until, tripped]) => Verdict::Boxed(Boxed {
-                scope: met.scope,
-                lockout: lockout(level, until).filter(|l| l.level > 0 && l.until > self.now)?,
-                tripped: tripped == 1,
-            }),
-            ('i', Step::Whole | Step::Address, &[i, wait, told]) => Verdict::Throttled(Throttled {
-                standings: Standings::new([Some(ip(i, wait)?), None, None]),
-                wait: millis(told).filter(|told| *told > Millis(0))?,
-                strikes_left: None,
-                would_box: None,
-            }),
-            ('p', Step::Address, &[i]) => return Some(Decision::Passed(ip(i, 0)?)),
-            ('k', Step::Keep(_), &[all @ (0 | 1)]) => return Some(Decision::Kept(all == 1)),
-            ('d', Step::GiveBack | Step::Undo | Step::Revoke, []) => return Some(Decision::Done),
-            ('d', Step::Whole | Step::Owner, []) if wanted.is_some_and(Wanted::is_held) => {
+            ('l', Step::Whole | Step::Part(_), &[attempt, level, until, tripped @ (0 | 1)]) => {
+                Verdict::AuthLockout(AuthLockout {
+                    attempt: attempt_of(attempt, item)?.0,
+                    lockout: self.in_force(level, until)?,
+                    tripped: tripped == 1,
+                })
+            }
+            ('y', Step::Whole | Step::Part(_), [])
+                if attempts::of(item).any(|(_, attempt, _)| attempt.provisional) =>
+            {
+                Verdict::AuthBusy
+            }
+            ('b', Step::Whole | Step::Part(Leg::Owner), &[level, until, tripped]) => {
+                Verdict::Boxed(Boxed {
+                    scope: met.scope,
+                    lockout: self.in_force(level, until)?,
+                    tripped: tripped == 1,
+                })
+            }
+            ('i', step, &[i, wait, told]) if asks_address(step, &met) => {
+                Verdict::Throttled(Throttled {
+                    standings: Standings::new([Some(ip(i, wait)?), None, None]),
+                    wait: millis(told).filter(|told| *told > Millis(0))?,
+                    strikes_left: None,
+                    would_box: None,
+                })
+            }
+            ('p', Step::Part(Leg::Address), &[i]) if met.ip.is_some() => {
+                return Some(Decision::Passed(Some(ip(i, 0)?)));
+            }
+            ('p', Step::Part(Leg::Address | Leg::Subject(_)), [-1]) => {
+                return Some(Decision::Passed(None));
+            }
+            ('k', Step::Keep(..), &[all @ (0 | 1), ref signs @ ..]) => {
+                let signs = self.signs(signs, item)?;
+                return Some(Decision::Kept(Kept {
+                    all: all == 1,
+                    signs,
+                }));
+            }
+            ('d', Step::GiveBack | Step::Undo | Step::Revoke(_), []) => {
+                return Some(Decision::Done);
+            }
+            ('d', Step::Whole | Step::Part(_), []) if attempts::is_held(item) => {
                 return Some(Decision::Done);
             }
             _ => return None,
         };
         Some(Decision::Verdict(verdict))
+    }
+
+    /// A lockout that goes on.
+    fn in_force(&self, level: i64, until: i64) -> Option<Lockout> {
+        lockout(level, until).filter(|l| l.level > 0 && l.until > self.now)
+    }
+
+    /// What was noticed when an outcome was told.
+    fn signs(&self, said: &[i64], item: &Item) -> Option<Vec<Sign>> {
+        let (signs, []) = said.as_chunks::<4>() else {
+            return None;
+        };
+        let sign = |&[sign, attempt, level, until]: &[i64; 4]| {
+            if (sign, attempt) == (2, 0) {
+                attempts::stuffing(item)?;
+                return Some(Sign::Stuffing(self.in_force(level, until)?));
+            }
+            let (place, who, fate) = attempt_of(attempt, item)?;
+            match (sign, who, fate) {
+                (1, _, Fate::Failed) => Some(Sign::Locked(place, self.in_force(level, until)?)),
+                (3, Who::Subject(_), Fate::Failed) if (level, until) == (0, 0) => {
+                    Some(Sign::Spread(place))
+                }
+                _ => None,
+            }
+        };
+        signs.iter().map(sign).collect()
+    }
+}
+
+/// Which of a request's attempts a step's nth is, counted from 0.
+fn attempt_of(number: i64, item: &Item) -> Option<(usize, Who, Fate)> {
+    let number = usize::try_from(number).ok()?;
+    let (place, attempt, fate) = attempts::of(item).nth(number)?;
+    Some((place, attempt.who, fate))
+}
+
+/// Whether a step meets `ip_limit` as that which refuses by itself.
+const fn asks_address(step: Step, met: &Met) -> bool {
+    match step {
+        Step::Whole => true,
+        Step::Part(Leg::Address) => met.first.is_some(),
+        Step::Part(Leg::Owner) => met.first.is_none(),
+        _ => false,
+    }
+}
+
+/// Strikes that are left; none are counted where nothing promises.
+fn strikes_left(left: i64, met: &Met) -> Option<Option<u32>> {
+    match met.first {
+        Some(_) => u32::try_from(left).ok().map(Some),
+        None => (left == -1).then_some(None),
     }
 }
 

@@ -4,17 +4,17 @@
 use std::fmt::Write as _;
 
 use hashbrown::HashMap;
-use tollgate_config::Millis;
 
+use self::terms::Terms;
 use super::held::Held;
-use super::{Command, Item, Met, Step, address_tag};
+use super::met::Met;
+use super::{Command, Item, Step, address_tag};
 use crate::client_ip::Address;
-use crate::limit::bucket::Meter;
 use crate::limit::decision::Strictness;
-use crate::store::{Ask, BoxTerms, Subject};
+use crate::store::{Ask, Leg, Subject};
 
-/// What of a question's terms is the same for all of a kind of subject.
-type Terms = (Millis, BoxTerms, [Option<Meter>; 3]);
+mod attempts;
+mod terms;
 
 /// Places of the keys of a question, from 1; 0 where it has none: first, second, ip, held, box, strikes,
 /// offenses.
@@ -27,10 +27,12 @@ struct Needs {
     first: bool,
     /// The owner's second bucket.
     second: bool,
-    /// `ip_limit`, where that is of another owner.
+    /// `ip_limit`, where that is neither.
     address: bool,
     /// What is held against the owner.
     held: bool,
+    /// And for what the owner gets there.
+    strikes: bool,
     /// The buckets are in shadow.
     shadow: bool,
     /// What is held is in shadow.
@@ -71,24 +73,32 @@ impl<'a> Batch<'a> {
         let met = Met::of(ask);
         let (number, owner, address) = match step {
             Step::Whole => (0, true, true),
-            Step::Address => (1, false, true),
-            Step::Owner => (2, true, false),
+            Step::Part(Leg::Address) => (1, false, true),
+            Step::Part(Leg::Subject(_)) => (1, false, false),
+            Step::Part(Leg::Owner) => (2, true, met.first.is_none()),
             Step::GiveBack => (3, false, true),
             Step::Undo => (4, true, true),
-            Step::Keep(_) => return self.later(5, item, &met),
-            Step::Revoke => return self.later(6, item, &met),
+            Step::Keep(leg, _) => return self.later(5, *leg, item, &met),
+            Step::Revoke(leg) => return self.later(6, *leg, item, &met),
         };
         let strictness = ask.penalty.strictness;
+        let strikes = met.first.is_some();
         let needs = Needs {
-            first: owner,
+            first: owner && strikes,
             second: owner && met.second.is_some(),
             address: address && met.ip.is_some(),
-            held: owner && strictness != Strictness::Off,
+            // Where there are no strikes there is nothing to be watched.
+            held: owner && strictness != Strictness::Off && (strikes || strictness.refuses()),
+            strikes,
             shadow: ask.shadow,
             // A watched box is in shadow though the buckets are not.
             held_in_shadow: ask.shadow || strictness == Strictness::Watched,
         };
-        let terms = self.place_of(&met, ask);
+        let terms = if owner || needs.address {
+            self.place_of(&met, ask)
+        } else {
+            0
+        };
         let places = self.places(&ask.subject, needs);
         let strictness = match strictness {
             Strictness::Off => 0,
@@ -100,7 +110,7 @@ impl<'a> Batch<'a> {
         for place in places {
             let _ = write!(text, " {place}");
         }
-        if ask.wanted.is_some() && matches!(step, Step::Whole | Step::Owner) {
+        if ask.wanted.is_some() && asks_for_more(item) {
             self.write_held(&mut text, item);
         }
         self.questions.push(text);
@@ -108,13 +118,15 @@ impl<'a> Batch<'a> {
 
     /// Asks for a step that touches no points: of the buckets it names but one that every decision for the
     /// owner touches, which knows the time where callers' clocks are borrowed.
-    fn later(&mut self, number: u8, item: &'a Item, met: &Met) {
+    fn later(&mut self, number: u8, leg: Leg, item: &'a Item, met: &Met) {
+        let owner = leg == Leg::Owner;
         let second = met.second.is_some();
         let needs = Needs {
-            first: !second,
-            second,
-            address: false,
+            first: owner && !second && met.first.is_some(),
+            second: owner && second,
+            address: owner && met.first.is_none() && met.ip.is_some(),
             held: false,
+            strikes: false,
             shadow: item.ask.shadow,
             held_in_shadow: item.ask.shadow,
         };
@@ -128,11 +140,12 @@ impl<'a> Batch<'a> {
 
     /// Writes what a question wants, or holds, besides points.
     fn write_held(&mut self, text: &mut String, item: &Item) {
-        let held = Held::of(self.prefix, &item.ask);
+        let held = Held::of(self.prefix, item);
         let places = held
             .keys
             .map(|key| key.map_or(0, |key| self.place_of_key(key)));
         super::held::write(text, item, places);
+        self.write_attempts(text, item);
     }
 
     /// Writes the number of keys, the keys, and the arguments, which begin with `first`.
@@ -143,14 +156,22 @@ impl<'a> Batch<'a> {
         command.extend(keys.into_iter().map(|(key, _)| key));
         command.extend(first.map(str::to_owned));
         command.push(self.terms.len().to_string());
-        command.extend(self.terms.iter().map(written));
+        command.extend(self.terms.iter().map(Terms::written));
         command.extend(self.questions);
     }
 
-    /// The place of terms, from 1. There are as many as there are tiers.
+    /// The place of the terms of a kind of subject.
     fn place_of(&mut self, met: &Met, ask: &Ask) -> usize {
-        let meters = [Some(met.first.1), met.second.map(|(m, _)| m), met.ip];
-        let terms = (ask.grace, ask.penalty, meters);
+        let meters = [
+            met.first.map(|(_, m)| m),
+            met.second.map(|(m, _)| m),
+            met.ip,
+        ];
+        self.place_of_terms(Terms::Limits(ask.grace, ask.penalty, meters))
+    }
+
+    /// The place of terms, from 1. There are as many as there are tiers and throttles.
+    fn place_of_terms(&mut self, terms: Terms) -> usize {
         let known = self.terms.iter().position(|known| *known == terms);
         let place = known.unwrap_or(self.terms.len());
         if known.is_none() {
@@ -167,7 +188,9 @@ impl<'a> Batch<'a> {
                 let address = ip.as_ref().map(|(address, _)| address);
                 Whose::Key(tenant.as_str(), key.as_str(), address)
             }
-            Subject::Anonymous { address, .. } => Whose::Anonymous(address),
+            Subject::Anonymous { address, .. } | Subject::Credential { address, .. } => {
+                Whose::Anonymous(address)
+            }
         };
         if let Some(places) = self.places.get(&(whose, needs)) {
             return *places;
@@ -181,7 +204,8 @@ impl<'a> Batch<'a> {
             }
             Whose::Anonymous(address) => {
                 let tag = address_tag(address);
-                self.of_owner(&tag, [":an", ""], ":tb", "", None, needs)
+                let ip = needs.address.then_some(tag.as_str());
+                self.of_owner(&tag, [":an", ""], ":tb", "", ip, needs)
             }
         };
         self.places.insert((whose, needs), places);
@@ -199,10 +223,12 @@ impl<'a> Batch<'a> {
         needs: Needs,
     ) -> Places {
         let Needs {
+            held,
             shadow,
             held_in_shadow,
             ..
         } = needs;
+        let strikes = held && needs.strikes;
         let mut place = |wanted: bool, shadow: bool, parts: [&str; 5]| {
             if wanted { self.place(shadow, parts) } else { 0 }
         };
@@ -216,14 +242,10 @@ impl<'a> Batch<'a> {
                 shadow,
                 ["rl:{", ip.unwrap_or_default(), "}", ":tb", ""],
             ),
-            place(needs.held, held_in_shadow, first),
-            place(needs.held, held_in_shadow, ["pb:{", tag, "}", ":box", key]),
-            place(
-                needs.held,
-                held_in_shadow,
-                ["pb:{", tag, "}", ":strikes", key],
-            ),
-            place(needs.held, held_in_shadow, ["pb:{", tag, "}", ":off", key]),
+            place(held, held_in_shadow, first),
+            place(held, held_in_shadow, ["pb:{", tag, "}", ":box", key]),
+            place(strikes, held_in_shadow, ["pb:{", tag, "}", ":strikes", key]),
+            place(strikes, held_in_shadow, ["pb:{", tag, "}", ":off", key]),
         ]
     }
 
@@ -240,17 +262,11 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Terms as the script reads them.
-fn written((grace, penalty, meters): &Terms) -> String {
-    let terms = &penalty.terms;
-    let [level_1, level_2, level_3] = terms.levels.map(|time| time.0);
-    let mut text = format!(
-        "{} {} {} {} {level_1} {level_2} {level_3} {}",
-        grace.0, terms.strikes, terms.within.0, terms.offense_memory.0, terms.max_level
-    );
-    for meter in meters {
-        let (refill, unit, burst) = meter.map_or((0, 0, 0), |m| (m.refill(), m.unit(), m.burst()));
-        let _ = write!(text, " {refill} {unit} {burst}");
+/// Whether a step asks for what is wanted besides points.
+fn asks_for_more(item: &Item) -> bool {
+    match item.step {
+        Step::Whole | Step::Part(Leg::Owner) => true,
+        Step::Part(_) => super::attempts::of(item).next().is_some(),
+        _ => false,
     }
-    text
 }

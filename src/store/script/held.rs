@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::{Item, Step, owner_tag};
 use crate::hold::Wanted;
-use crate::store::Ask;
+use crate::store::{Ask, Leg};
 
 /// The keys of what a request wants besides points.
 pub(super) struct Held {
@@ -14,8 +14,18 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Those of a question, which begin with `prefix`.
-    pub(super) fn of(prefix: &str, ask: &Ask) -> Self {
+    /// Those that a step may touch, which begin with `prefix`: they are all under the owner's hash tag.
+    pub(super) fn of(prefix: &str, item: &Item) -> Self {
+        match item.step {
+            Step::Part(leg) | Step::Keep(leg, _) | Step::Revoke(leg) if leg != Leg::Owner => Self {
+                keys: [const { None }; 4],
+            },
+            _ => Self::of_ask(prefix, &item.ask),
+        }
+    }
+
+    /// Those of a question.
+    pub(super) fn of_ask(prefix: &str, ask: &Ask) -> Self {
         let Some(wanted) = &ask.wanted else {
             return Self {
                 keys: [const { None }; 4],
@@ -61,13 +71,14 @@ impl Held {
 pub(super) fn write(text: &mut String, item: &Item, [lease, lock, flight, quota]: [usize; 4]) {
     let wanted = item.ask.wanted.as_ref();
     let id = wanted.map_or(0, |wanted| wanted.id.0);
+    let wanted = wanted.filter(|_| matches!(item.step, Step::Whole | Step::Part(Leg::Owner)));
     let _ = match item.step {
-        Step::Keep(keep) => write!(
+        Step::Keep(_, keep) => write!(
             text,
             " {id:016x} {lease} {} {lock} {} {flight} {}",
             keep.lease.0, keep.lock.0, keep.flight.0
         ),
-        Step::Revoke => write!(text, " {id:016x} {lease} {lock} {flight}"),
+        Step::Revoke(_) => write!(text, " {id:016x} {lease} {lock} {flight}"),
         _ => {
             let slots = wanted
                 .and_then(|wanted| wanted.lease.as_ref())

@@ -4,13 +4,17 @@ use proptest::prelude::*;
 use tollgate_config::Millis;
 
 use super::{Clock, Decision, Item, Script, Step, WrongReply};
+use crate::attempt::Outcome;
 use crate::client_ip::Address;
 use crate::hold::{Fence, HoldId, Keep, LeaseWanted, QuotaWanted, Wanted};
 use crate::identity::Id;
 use crate::limit::decision::Strictness;
 use crate::store::{Ask, Subject};
+use crate::store::{Kept, Leg};
 use crate::testing::{box_terms, meter};
 use crate::verdict::{Obstacle, Policy, Taken, Verdict};
+
+mod attempts;
 
 /// What a call has said back.
 const WORD: &str = "c0de.7.0";
@@ -50,6 +54,7 @@ fn greedy(tenant: &str, key: &str, ip: Option<&str>) -> Ask {
             requests: 10,
             per: Millis(3_600_000),
         }),
+        attempts: None,
     };
     Ask {
         wanted: Some(wanted),
@@ -115,14 +120,18 @@ fn what_is_wanted_comes_after_the_twelve_numbers() {
         lease: Millis(900_000),
         lock: Millis(0),
         flight: Millis(60_000),
+        outcome: None,
     };
     let items = [
         item(greedy("acme", "a", None), Step::Whole),
-        item(greedy("acme", "a", None), Step::Owner),
-        item(greedy("acme", "a", None), Step::Keep(keep)),
-        item(greedy("acme", "a", None), Step::Revoke),
+        item(greedy("acme", "a", None), Step::Part(Leg::Owner)),
+        item(greedy("acme", "a", None), Step::Keep(Leg::Owner, keep)),
+        item(greedy("acme", "a", None), Step::Revoke(Leg::Owner)),
         item(greedy("acme", "a", None), Step::Undo),
-        item(greedy("acme", "a", Some("192.0.2.1")), Step::Address),
+        item(
+            greedy("acme", "a", Some("192.0.2.1")),
+            Step::Part(Leg::Address),
+        ),
         item(greedy("acme", "a", Some("192.0.2.1")), Step::GiveBack),
     ];
     let arguments = arguments(&items);
@@ -164,11 +173,11 @@ fn a_step_names_the_keys_of_its_tag_only() {
         (arguments[1..=count].to_vec(), tag)
     };
     for step in [
-        Step::Address,
-        Step::Owner,
+        Step::Part(Leg::Address),
+        Step::Part(Leg::Owner),
         Step::GiveBack,
-        Step::Keep(Keep::ON),
-        Step::Revoke,
+        Step::Keep(Leg::Owner, Keep::ON),
+        Step::Revoke(Leg::Owner),
     ] {
         let (keys, tag) = keys(step);
         assert!(!keys.is_empty());
@@ -176,7 +185,7 @@ fn a_step_names_the_keys_of_its_tag_only() {
             assert!(key.contains(&tag), "{step:?} {key}");
         }
     }
-    assert_eq!(keys(Step::Address).0, ["p:rl:{ip:192.0.2.1}:tb"]);
+    assert_eq!(keys(Step::Part(Leg::Address)).0, ["p:rl:{ip:192.0.2.1}:tb"]);
     assert_eq!(keys(Step::Whole).0.len(), 10);
 }
 
@@ -268,7 +277,7 @@ fn answers_are_verdicts_with_standings() {
 fn answers_say_what_is_held() {
     let all = || greedy("acme", "a", Some("192.0.2.1"));
     let read = |step, line: &str| read_of(all(), step, line);
-    for step in [Step::Whole, Step::Owner] {
+    for step in [Step::Whole, Step::Part(Leg::Owner)] {
         let Some(Decision::Verdict(Verdict::Allowed(_, fence))) =
             read(step, "a 7 400 200 0 1772323200000000")
         else {
@@ -304,14 +313,14 @@ fn answers_say_what_is_held() {
         }
     }
     assert_eq!(
-        read(Step::Keep(Keep::ON), "k 7 1"),
-        Some(Decision::Kept(true))
+        read(Step::Keep(Leg::Owner, Keep::ON), "k 7 1"),
+        Some(Decision::Kept(Kept::silently(true)))
     );
     assert_eq!(
-        read(Step::Keep(Keep::ON), "k 7 0"),
-        Some(Decision::Kept(false))
+        read(Step::Keep(Leg::Owner, Keep::ON), "k 7 0"),
+        Some(Decision::Kept(Kept::silently(false)))
     );
-    assert_eq!(read(Step::Revoke, "d 7"), Some(Decision::Done));
+    assert_eq!(read(Step::Revoke(Leg::Owner), "d 7"), Some(Decision::Done));
     for (step, line) in [
         (Step::Whole, "a 7 1 2 3"),
         (Step::Whole, "a 7 1 2 3 0"),
@@ -323,13 +332,13 @@ fn answers_say_what_is_held() {
         (Step::Whole, "h 7 1 1 2 3 4 -1"),
         (Step::Whole, "h 7 1 1 2 3 4"),
         (Step::Whole, "k 7 1"),
-        (Step::Address, "h 7 1 1 2 3 4 5"),
-        (Step::Address, "d 7"),
-        (Step::Keep(Keep::ON), "k 7"),
-        (Step::Keep(Keep::ON), "k 7 2"),
-        (Step::Keep(Keep::ON), "k 7 -1"),
-        (Step::Keep(Keep::ON), "d 7"),
-        (Step::Revoke, "k 7 1"),
+        (Step::Part(Leg::Address), "h 7 1 1 2 3 4 5"),
+        (Step::Part(Leg::Address), "d 7"),
+        (Step::Keep(Leg::Owner, Keep::ON), "k 7"),
+        (Step::Keep(Leg::Owner, Keep::ON), "k 7 2"),
+        (Step::Keep(Leg::Owner, Keep::ON), "k 7 -1"),
+        (Step::Keep(Leg::Owner, Keep::ON), "d 7"),
+        (Step::Revoke(Leg::Owner), "k 7 1"),
     ] {
         assert_eq!(read(step, line), None, "{step:?} {line}");
     }
@@ -377,10 +386,10 @@ fn what_the_script_never_says_is_no_answer() {
     ] {
         assert_eq!(read(Step::Whole, line), None, "{line}");
     }
-    assert!(read(Step::Address, "p 7 1").is_some());
+    assert!(read(Step::Part(Leg::Address), "p 7 1").is_some());
     assert!(read(Step::GiveBack, "d 7").is_some());
     assert_eq!(read(Step::GiveBack, "a 7 1 2 3"), None);
-    assert_eq!(read(Step::Address, "a 7 1 2 3"), None);
+    assert_eq!(read(Step::Part(Leg::Address), "a 7 1 2 3"), None);
     // Another number of lines, or another greeting.
     let items = [item(ask("acme", "a", None), Step::Whole)];
     let reply = |lines: &[&str]| -> Vec<String> { lines.iter().map(|&l| l.to_owned()).collect() };
@@ -409,13 +418,22 @@ fn what_the_script_never_says_is_no_answer() {
 proptest! {
     #[test]
     fn no_reply_makes_it_panic(
-        lines in prop::collection::vec("([atbiphkd] )?(-?[0-9]{1,20} ?){0,12}|.*", 0..4), step in 0..7_usize,
+        lines in prop::collection::vec("([atbiphkdly] )?(-?[0-9]{1,20} ?){0,12}|.*", 0..4), step in 0..11_usize,
+        who in 0..3_u8,
     ) {
+        let outcome = Outcome { started: Millis(7), failed: u32::MAX, succeeded: true };
+        let told = Keep { outcome: Some(outcome), ..Keep::NOTHING };
         let steps = [
-            Step::Whole, Step::Address, Step::Owner, Step::GiveBack, Step::Undo, Step::Keep(Keep::ON), Step::Revoke,
+            Step::Whole, Step::Part(Leg::Address), Step::Part(Leg::Owner), Step::GiveBack, Step::Undo, Step::Keep(Leg::Owner, Keep::ON), Step::Revoke(Leg::Owner),
+            Step::Part(Leg::Subject(0)), Step::Part(Leg::Subject(9)), Step::Keep(Leg::Address, told), Step::Keep(Leg::Subject(0), told),
         ];
         let step = steps[step];
-        let items: Vec<Item> = lines.iter().skip(1).map(|_| item(greedy("a", "b", Some("::1")), step)).collect();
+        let asked = || match who {
+            0 => greedy("a", "b", Some("::1")),
+            1 => attempts::tenants(),
+            _ => attempts::credential(),
+        };
+        let items: Vec<Item> = lines.iter().skip(1).map(|_| item(asked(), step)).collect();
         let mut reply = lines.clone();
         if let Some(first) = reply.first_mut() {
             GREETING.clone_into(first);

@@ -5,15 +5,24 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use crate::example;
 use crate::logs::LogLine;
-use crate::places::{filter_wasm, repository};
-use crate::setup::{Configuration, Filter, Setup, parse};
+use crate::places::filter_wasm;
+use crate::setup::{Configuration, Filter, Setup};
 
 /// The name of the listener.
 pub(crate) const LISTENER: &str = "gateway";
 
-/// The bootstrap with a static listener, ready to be written to a file.
-pub(crate) fn bootstrap(setup: &Setup, upstream: SocketAddr, access_log: &Path) -> Value {
+/// The bootstrap with a static listener, ready to be written to a file. An example may do without an upstream.
+pub(crate) fn bootstrap(setup: &Setup, upstream: Option<SocketAddr>, access_log: &Path) -> Value {
+    match (&setup.example, upstream) {
+        (Some(example), _) => example::bootstrap(setup, example, access_log),
+        (None, Some(upstream)) => of_setup(setup, upstream, access_log),
+        (None, None) => unreachable!("a gateway starts an upstream"),
+    }
+}
+
+fn of_setup(setup: &Setup, upstream: SocketAddr, access_log: &Path) -> Value {
     let mut clusters = vec![cluster("upstream", upstream)];
     clusters.extend(
         setup
@@ -137,7 +146,7 @@ pub fn wasm_filter(
 }
 
 /// A cluster of one endpoint that speaks to it as the client spoke to the gateway, and refuses nothing under load.
-fn cluster(name: &str, address: SocketAddr) -> Value {
+pub(crate) fn cluster(name: &str, address: SocketAddr) -> Value {
     let plenty = 65_536;
     json!({
         "name": name,
@@ -157,14 +166,11 @@ fn cluster(name: &str, address: SocketAddr) -> Value {
     })
 }
 
-fn socket(address: SocketAddr) -> Value {
+pub(crate) fn socket(address: SocketAddr) -> Value {
     json!({"socket_address": {"address": address.ip().to_string(), "port_value": address.port()}})
 }
 
 /// The expressions that people copy, so that every story on metrics proves those.
 fn shipped_stats_tags() -> Value {
-    let path = repository().join("envoy/envoy.yaml");
-    let text = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    parse(&text)["stats_config"]["stats_tags"].take()
+    example::read("envoy.yaml")["stats_config"]["stats_tags"].take()
 }

@@ -25,9 +25,18 @@ impl Demo {
     ///
     /// When it does not start.
     pub async fn start() -> Self {
+        Self::start_with("envoy/envoy.yaml").await
+    }
+
+    /// Starts the same with another bootstrap: a path in the repository.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    pub async fn start_with(bootstrap: &str) -> Self {
         let [port, admin, api] = free();
         let ports = [("PORT", port), ("ADMIN_PORT", admin), ("API_PORT", api)];
-        Self::run("scripts/run.sh", &ports).await
+        Self::run("scripts/run.sh", Some(bootstrap), &ports).await
     }
 
     /// Starts what `make run-redis` does, and tells where its Redis and its Webdis listen.
@@ -44,11 +53,11 @@ impl Demo {
             ("REDIS_PORT", redis),
             ("WEBDIS_PORT", webdis),
         ];
-        let demo = Self::run("scripts/run-redis.sh", &ports).await;
+        let demo = Self::run("scripts/run-redis.sh", None, &ports).await;
         (demo, [redis, webdis])
     }
 
-    async fn run(script: &str, ports: &[(&str, SocketAddr)]) -> Self {
+    async fn run(script: &str, bootstrap: Option<&str>, ports: &[(&str, SocketAddr)]) -> Self {
         let port_of = |name: &str| ports.iter().find(|(n, _)| *n == name).unwrap().1;
         let (port, admin) = (port_of("PORT"), port_of("ADMIN_PORT"));
         let variables = ports
@@ -61,6 +70,7 @@ impl Demo {
             ])
             .current_dir(repository())
             .envs(variables)
+            .envs(bootstrap.map(|path| ("ENVOY_CONFIG", path)))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()

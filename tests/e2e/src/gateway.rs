@@ -50,7 +50,7 @@ pub struct Gateway {
     admin: Admin,
     address: Option<SocketAddr>,
     upstream: Option<Upstream>,
-    upstream_address: SocketAddr,
+    upstream_address: Option<SocketAddr>,
     setup: Setup,
     files: TempDir,
 }
@@ -63,14 +63,11 @@ impl Gateway {
     /// When Envoy does not start, most often because the filter refuses its configuration.
     pub async fn start(setup: Setup) -> Result<Self, BootFailure> {
         let files = TempDir::with_prefix("tollgate-e2e-").expect("a temporary directory");
-        let upstream = match setup.upstream {
-            Some(_) => None,
-            None => Some(Upstream::start().await),
+        let upstream = match (&setup.example, setup.upstream) {
+            (None, None) => Some(Upstream::start().await),
+            _ => None,
         };
-        let upstream_address = setup
-            .upstream
-            .or(upstream.as_ref().map(Upstream::address))
-            .expect("one of them is there");
+        let upstream_address = setup.upstream.or(upstream.as_ref().map(Upstream::address));
 
         let mut config = bootstrap(&setup, upstream_address, &files.path().join("access.log"));
         if setup.dynamic {
@@ -81,12 +78,21 @@ impl Gateway {
         let file = files.path().join("envoy.json");
         std::fs::write(&file, config.to_string()).expect("a file written");
 
-        let clock = match setup.clock_ahead {
+        let mut environment = match setup.clock_ahead {
             0 => Vec::new(),
             seconds => clock::ahead(seconds, files.path()),
         };
-        let (process, admin) =
-            Process::start(&file, setup.workers, &setup.log_level, &clock, files.path()).await?;
+        if setup.example.is_some() {
+            environment.extend(setup.environment.iter().cloned());
+        }
+        let (process, admin) = Process::start(
+            &file,
+            setup.workers,
+            &setup.log_level,
+            &environment,
+            files.path(),
+        )
+        .await?;
         let address = admin.listener(LISTENER).await;
         Ok(Self {
             process: Mutex::new(process),
@@ -113,7 +119,7 @@ impl Gateway {
     ///
     /// # Panics
     ///
-    /// When the setup named another one.
+    /// When the setup named another one, or is an example, which has one of its own.
     pub fn upstream(&self) -> &Upstream {
         self.upstream.as_ref().expect("an upstream of its own")
     }

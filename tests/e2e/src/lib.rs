@@ -29,6 +29,7 @@ mod clock;
 mod demo;
 mod dice;
 mod eventually;
+mod example;
 mod faulty;
 mod files;
 mod gateway;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::example::{self, tollgates};
+
 /// How the filter's configuration is handed over.
 #[derive(Debug, Clone)]
 pub enum Configuration {
@@ -67,6 +69,7 @@ type Tweak = Arc<dyn Fn(&mut Value) + Send + Sync>;
 #[derive(Clone)]
 #[must_use = "a setup does nothing until a gateway is started from it"]
 pub struct Setup {
+    pub(crate) example: Option<Value>,
     pub(crate) filter: Filter,
     pub(crate) configuration: Configuration,
     pub(crate) workers: u32,
@@ -87,6 +90,7 @@ impl Setup {
     /// With this Tollgate configuration: YAML in a `&str`, or a [`Configuration`].
     pub fn new(configuration: impl Into<Configuration>) -> Self {
         Self {
+            example: None,
             filter: Filter::Shipped,
             configuration: configuration.into(),
             workers: 1,
@@ -110,6 +114,30 @@ impl Setup {
             filter: Filter::None,
             ..Self::new("{}")
         }
+    }
+
+    /// As the shipped bootstrap `envoy/FILE` says, with the demo API in it. Only its ports are others.
+    ///
+    /// Its filters and their configuration are the file's. [`Setup::upstream`] stands for its cluster `api`,
+    /// [`Setup::cluster`] for the one of that name or for a further one, and the environment is Envoy's own.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such file.
+    pub fn example(file: &str) -> Self {
+        Self {
+            example: Some(example::read(file)),
+            ..Self::new("{}")
+        }
+    }
+
+    /// With a change to Tollgate's configuration as a shipped bootstrap has it, in each instance.
+    pub fn rules(self, change: impl Fn(&mut Value) + Send + Sync + 'static) -> Self {
+        self.hcm(move |hcm| {
+            for tollgate in tollgates(hcm) {
+                change(&mut tollgate["configuration"]["value"]);
+            }
+        })
     }
 
     /// With another filter than the shipped one.

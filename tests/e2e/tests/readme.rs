@@ -68,9 +68,21 @@ fn lines(text: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_commands_of_the_readme_show_what_it_shows() {
-    let demo = Demo::start().await;
+    let run = commands("README.md", &Demo::start().await);
+    assert!(run >= 4, "only {run} commands were found");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_commands_of_the_guide_to_failed_credentials_show_what_it_shows() {
+    let demo = Demo::start_with("envoy/token-endpoint.yaml").await;
+    let run = commands("docs/auth-throttles.md", &demo);
+    assert!(run >= 5, "only {run} commands were found");
+}
+
+/// Runs the commands of a document, one after the other; how many there are.
+fn commands(file: &str, demo: &Demo) -> usize {
     let makefile = std::fs::read_to_string(repository().join("Makefile")).unwrap();
-    let blocks = blocks("README.md");
+    let blocks = blocks(file);
     let mut run = 0;
     for (index, block) in blocks
         .iter()
@@ -113,13 +125,25 @@ async fn the_commands_of_the_readme_show_what_it_shows() {
         );
         run += 1;
     }
-    assert!(run >= 4, "only {run} commands were found");
+    run
 }
 
 #[tokio::test]
 async fn every_configuration_of_the_readme_starts() {
+    let started = configurations("README.md").await;
+    assert!(started >= 3, "only {started} configurations were found");
+}
+
+#[tokio::test]
+async fn every_configuration_of_the_guide_to_failed_credentials_starts() {
+    let started = configurations("docs/auth-throttles.md").await;
+    assert!(started >= 5, "only {started} configurations were found");
+}
+
+/// Starts a gateway with each configuration of a document; how many there are.
+async fn configurations(file: &str) -> usize {
     let mut started = 0;
-    for block in blocks("README.md") {
+    for block in blocks(file) {
         let setup = match block.info.as_str() {
             "yaml tollgate" => Setup::new(Configuration::yaml_struct(&block.text)),
             "yaml envoy" => {
@@ -141,7 +165,7 @@ async fn every_configuration_of_the_readme_starts() {
         works(setup, &block.text).await;
         started += 1;
     }
-    assert!(started >= 3, "only {started} configurations were found");
+    started
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use serde::Deserialize;
 use serde_json::Value as Json;
 use tollgate_host::{
@@ -71,6 +72,8 @@ struct Send {
     path: String,
     #[serde(default)]
     headers: Json,
+    /// `user:password` of HTTP Basic, written plainly.
+    basic: Option<String>,
     from: Option<String>,
     body: Option<String>,
 }
@@ -115,10 +118,15 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
+/// A text of the `time`-th time, where `{n}` stands for that.
+fn numbered(text: &str, time: u32) -> String {
+    text.replace("{n}", &time.to_string())
+}
+
 /// A header's value: text, or `{hex: ..}` for bytes that are not.
-fn bytes(value: &Json) -> Vec<u8> {
+fn bytes(value: &Json, time: u32) -> Vec<u8> {
     match value {
-        Json::String(text) => text.clone().into_bytes(),
+        Json::String(text) => numbered(text, time).into_bytes(),
         Json::Object(map) => {
             let hex = map["hex"].as_str().unwrap();
             let digits: Vec<char> = hex.chars().collect();
@@ -129,32 +137,36 @@ fn bytes(value: &Json) -> Vec<u8> {
     }
 }
 
-fn request(send: &Send) -> Request {
-    let mut request = Request::new(&send.method, &send.path);
+fn request(send: &Send, time: u32) -> Request {
+    let mut request = Request::new(&send.method, numbered(&send.path, time));
     match &send.headers {
         Json::Null => {}
         Json::Object(map) => {
             for (name, value) in map {
-                request = request.header(name, bytes(value));
+                request = request.header(name, bytes(value, time));
             }
         }
         Json::Array(list) => {
             for pair in list {
-                request = request.header(pair[0].as_str().unwrap(), bytes(&pair[1]));
+                request = request.header(pair[0].as_str().unwrap(), bytes(&pair[1], time));
             }
         }
         other => panic!("headers are a map or a list of pairs, not {other}"),
     }
+    if let Some(basic) = &send.basic {
+        let credentials = BASE64_STANDARD.encode(numbered(basic, time));
+        request = request.header("authorization", format!("Basic {credentials}"));
+    }
     if let Some(body) = &send.body {
-        request = request.body(body);
+        request = request.body(numbered(body, time));
     }
     match &send.from {
-        Some(address) => request.source(address),
+        Some(address) => request.source(&numbered(address, time)),
         None => request,
     }
 }
 
-fn response(respond: Option<&Respond>) -> Response {
+fn response(respond: Option<&Respond>, time: u32) -> Response {
     let Some(respond) = respond else {
         return Response::status(200).body("{}");
     };
@@ -162,7 +174,7 @@ fn response(respond: Option<&Respond>) -> Response {
         .headers
         .iter()
         .fold(Response::status(respond.status), |r, (n, v)| {
-            r.header(n, bytes(v))
+            r.header(n, bytes(v, time))
         })
 }
 
@@ -262,26 +274,29 @@ fn pass_time(process: &Process, vm: &mut Vm, to: u64) {
 
 fn act(
     act: &Act,
+    time: u32,
     answer: Response,
     vm: &mut Vm,
     begun: &mut HashMap<String, StreamId>,
 ) -> Exchange {
     let (name, stream) = match act {
-        Act::Send(send) => return vm.exchange(request(send), answer),
+        Act::Send(send) => return vm.exchange(request(send, time), answer),
         Act::Begin(Begin { name, send }) => {
-            let stream = vm.request(request(send)).unwrap();
-            begun.insert(name.clone(), stream);
+            let name = numbered(name, time);
+            let stream = vm.request(request(send, time)).unwrap();
+            let before = begun.insert(name.clone(), stream);
+            assert!(before.is_none(), "two are called {name}");
             vm.run().unwrap();
             (name, stream)
         }
         Act::Finish(name) => {
-            let stream = begun[name];
+            let (name, stream) = of(begun, name, time);
             vm.respond(stream, answer).unwrap();
             vm.run().unwrap();
             (name, stream)
         }
         Act::Abort(name) => {
-            let stream = begun[name];
+            let (name, stream) = of(begun, name, time);
             vm.abort(stream).unwrap();
             vm.run().unwrap();
             (name, stream)
@@ -289,7 +304,7 @@ fn act(
     };
     let seen = vm.stream(stream);
     if seen.ended() {
-        begun.remove(name);
+        begun.remove(&name);
     }
     Exchange {
         stream,
@@ -301,6 +316,14 @@ fn act(
         hung: false,
         trapped: None,
     }
+}
+
+/// The request of this name that is under way.
+fn of(begun: &HashMap<String, StreamId>, name: &str, time: u32) -> (String, StreamId) {
+    let name = numbered(name, time);
+    let stream = begun.get(&name);
+    let stream = *stream.unwrap_or_else(|| panic!("{name} is not under way"));
+    (name, stream)
 }
 
 /// Plays a story; with a front, in Redis behind it, by shared calls or by a call for each request.
@@ -326,7 +349,8 @@ fn play(story: &Story, wasm: &[u8], front: Option<&Front>, coalesce: &str) -> Ve
     let config = config.to_string();
     if !vm.configure(config.as_bytes()).unwrap() {
         let logs: Vec<_> = vm.logs().map(|l| format!("{l:?}")).collect();
-        return vec![format!("the configuration was refused: {logs:?}")];
+        let refused = format!("{}: the configuration was refused: {logs:?}", story.story);
+        return vec![refused];
     }
     let start = process.now();
     let mut faults = Vec::new();
@@ -335,8 +359,8 @@ fn play(story: &Story, wasm: &[u8], front: Option<&Front>, coalesce: &str) -> Ve
         let at = start + Duration::from_secs_f64(step.at).as_nanos() as u64;
         pass_time(&process, &mut vm, at);
         for time in 1..=step.times {
-            let answer = response(step.respond.as_ref());
-            let exchange = act(&step.act, answer, &mut vm, &mut begun);
+            let answer = response(step.respond.as_ref(), time);
+            let exchange = act(&step.act, time, answer, &mut vm, &mut begun);
             let mut found = Vec::new();
             if let Some(trap) = &exchange.trapped {
                 found.push(format!("trapped: {trap:?}"));

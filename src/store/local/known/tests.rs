@@ -12,7 +12,7 @@ use super::super::tests::{
     NOW, SECRET, allowed, anonymous, boxed, key, key_from, left, open, shadow, strictly, throttled,
     until_boxed,
 };
-use super::Local;
+use super::{Barred, Local};
 use crate::limit::decision::Strictness;
 use crate::limit::penalty::Lockout;
 use crate::store::{Ask, Store as _, Toll};
@@ -32,6 +32,15 @@ fn ends(later: u64) -> Lockout {
     }
 }
 
+/// As it was answered. (Whose it is, is known by who asks.)
+fn in_box(lockout: Lockout) -> Barred {
+    Barred::Boxed(Boxed {
+        scope: Scope::Key,
+        lockout,
+        tripped: true,
+    })
+}
+
 fn bytes(heap: &Heap) -> BTreeMap<String, Slot> {
     let names = heap.names().into_iter();
     names.map(|n| (n.clone(), heap.read(&n).unwrap())).collect()
@@ -47,7 +56,10 @@ fn a_remembered_box_is_used_for_ten_seconds_and_to_its_end_where_the_store_fails
         let store = open(heap.clone());
         let lockout = ends(5 * MINUTE);
         assert_eq!(store.known(&question, NOW, true), None);
-        assert_eq!(store.remember(&question, lockout, NOW), Toll::default());
+        assert_eq!(
+            store.remember(&question, in_box(lockout), NOW),
+            Toll::default()
+        );
         let known = Some(Boxed {
             scope,
             lockout,
@@ -71,12 +83,12 @@ fn a_remembered_box_is_used_for_ten_seconds_and_to_its_end_where_the_store_fails
 #[test]
 fn asked_again_it_is_remembered_again() {
     let store = open(Heap::default());
-    store.remember(&key("t", "a"), ends(MINUTE), NOW);
-    store.remember(&key("t", "a"), ends(MINUTE), at(12_000));
+    store.remember(&key("t", "a"), in_box(ends(MINUTE)), NOW);
+    store.remember(&key("t", "a"), in_box(ends(MINUTE)), at(12_000));
     assert!(store.known(&key("t", "a"), at(21_999), false).is_some());
     assert_eq!(store.known(&key("t", "a"), at(22_000), false), None);
     // Near its end it is known for no longer than it lasts.
-    store.remember(&key("t", "a"), ends(MINUTE), at(55_000));
+    store.remember(&key("t", "a"), in_box(ends(MINUTE)), at(55_000));
     assert!(store.known(&key("t", "a"), at(MINUTE - 1), false).is_some());
     assert_eq!(store.known(&key("t", "a"), at(MINUTE), false), None);
 }
@@ -84,7 +96,11 @@ fn asked_again_it_is_remembered_again() {
 #[test]
 fn set_back_the_clock_makes_no_memory_last_longer() {
     let store = open(Heap::default());
-    store.remember(&key("t", "a"), ends(24 * 60 * MINUTE), at(60 * MINUTE));
+    store.remember(
+        &key("t", "a"),
+        in_box(ends(24 * 60 * MINUTE)),
+        at(60 * MINUTE),
+    );
     assert_eq!(store.known(&key("t", "a"), NOW, false), None);
     assert!(store.known(&key("t", "a"), NOW, true).is_some());
 }
@@ -92,7 +108,7 @@ fn set_back_the_clock_makes_no_memory_last_longer() {
 #[test]
 fn a_remembered_box_is_of_one_key_and_mode() {
     let store = open(Heap::default());
-    store.remember(&key("t", "a"), ends(MINUTE), NOW);
+    store.remember(&key("t", "a"), in_box(ends(MINUTE)), NOW);
     let known = |ask: &Ask| store.known(ask, NOW, true).is_some();
     assert!(known(&key("t", "a")) && known(&key_from(9, "t", "a")));
     for other in [
@@ -103,7 +119,7 @@ fn a_remembered_box_is_of_one_key_and_mode() {
     ] {
         assert!(!known(&other), "{other:?}");
     }
-    store.remember(&shadow(key("t", "b")), ends(MINUTE), NOW);
+    store.remember(&shadow(key("t", "b")), in_box(ends(MINUTE)), NOW);
     assert!(known(&shadow(key("t", "b"))) && !known(&key("t", "b")));
 }
 
@@ -113,9 +129,13 @@ fn where_boxes_do_not_refuse_none_is_remembered_or_known() {
         let heap = Heap::default();
         let store = open(heap.clone());
         let before = bytes(&heap);
-        store.remember(&strictly(strictness, key("t", "a")), ends(MINUTE), NOW);
+        store.remember(
+            &strictly(strictness, key("t", "a")),
+            in_box(ends(MINUTE)),
+            NOW,
+        );
         assert_eq!(bytes(&heap), before);
-        store.remember(&key("t", "a"), ends(MINUTE), NOW);
+        store.remember(&key("t", "a"), in_box(ends(MINUTE)), NOW);
         let watched = strictly(strictness, key("t", "a"));
         assert_eq!(store.known(&watched, NOW, true), None);
     }
@@ -126,7 +146,7 @@ fn the_degraded_limiter_refuses_whom_the_failed_store_had_in_a_box() {
     let known = |ask| strictly(Strictness::Known, ask);
     for question in [known(key_from(1, "t", "a")), known(anonymous(1))] {
         let mut store = open(Heap::default());
-        store.remember(&question, ends(MINUTE), NOW);
+        store.remember(&question, in_box(ends(MINUTE)), NOW);
         for later in [0, 10_000, MINUTE - 1] {
             let refused = boxed(store.decide(&question, at(later)).0);
             assert_eq!((refused.lockout, refused.tripped), (ends(MINUTE), false));
@@ -160,7 +180,7 @@ fn the_degraded_limiter_strikes_nobody() {
 fn a_released_box_does_not_come_back_when_the_store_fails() {
     let heap = Heap::default();
     let mut store = open(heap.clone());
-    store.remember(&key("t", "a"), ends(MINUTE), NOW);
+    store.remember(&key("t", "a"), in_box(ends(MINUTE)), NOW);
     assert_eq!(store.forget(&key("t", "a"), at(11_000)), Toll::default());
     assert_eq!(store.known(&key("t", "a"), at(11_000), true), None);
     let question = strictly(Strictness::Known, key("t", "a"));
@@ -177,7 +197,7 @@ fn a_memory_is_no_strike_and_keeps_the_offenses() {
     let mut store = open(Heap::default());
     let end = until_boxed(&mut store, &key("t", "a")).lockout.until;
     // Boxed by this store; another tells of a box that is longer. Its offense is remembered.
-    store.remember(&key("t", "a"), ends(10 * MINUTE), end);
+    store.remember(&key("t", "a"), in_box(ends(10 * MINUTE)), end);
     assert_eq!(boxed(store.decide(&key("t", "a"), end).0).lockout.level, 2);
     let refused = (0..100).find_map(|_| match store.decide(&key("t", "a"), at(10 * MINUTE)).0 {
         Verdict::Throttled(throttled) => Some(throttled),
@@ -207,7 +227,7 @@ fn too_contended_to_be_remembered_is_told_and_not_known() {
     let heap = Heap::default();
     open(heap.clone());
     let store = open(Contended(heap));
-    let toll = store.remember(&key("t", "a"), ends(MINUTE), NOW);
+    let toll = store.remember(&key("t", "a"), in_box(ends(MINUTE)), NOW);
     assert!(toll.retries > 8, "{toll:?}");
     assert_eq!(store.known(&key("t", "a"), NOW, true), None);
 }
@@ -226,7 +246,7 @@ proptest! {
         let mut store = Local::open(Heap::default(), Bytes(size as u64), size, SECRET);
         let named = |n: u8| key(&format!("t{}", n % 5), &format!("k{n}"));
         for n in 0..boxes {
-            let toll = store.remember(&named(n), ends(MINUTE), NOW);
+            let toll = store.remember(&named(n), in_box(ends(MINUTE)), NOW);
             prop_assert_eq!(toll, Toll::default());
         }
         let mut now = NOW;
@@ -251,9 +271,11 @@ fn a_page_of_boxes_alone_tells_that_one_was_not_kept() {
     let size = 16 + 48 * 4;
     let store = Local::open(Heap::default(), Bytes(size as u64), size, SECRET);
     let tolls: Vec<u32> = (0..5u8)
-        .map(|n| store.remember(&key("t", &format!("k{n}")), ends(MINUTE), NOW))
+        .map(|n| store.remember(&key("t", &format!("k{n}")), in_box(ends(MINUTE)), NOW))
         .map(|toll| toll.evictions)
         .collect();
     assert_eq!(tolls, [0, 0, 0, 1, 1]);
     assert!(PAGE_SIZE > size, "a real page holds 84 of them");
 }
+
+mod lockouts;

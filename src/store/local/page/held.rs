@@ -79,8 +79,20 @@ impl Page {
         others: &[Name],
         now: Millis,
     ) -> Result<(), NoRoom> {
+        self.grant(name, now, per, others, now)
+    }
+
+    /// Adds a moment to those of a name that count for `per`.
+    pub(super) fn grant(
+        &mut self,
+        name: Name,
+        at: Millis,
+        per: Millis,
+        others: &[Name],
+        now: Millis,
+    ) -> Result<(), NoRoom> {
         let mut granted = self.granted(name, per, now);
-        granted.push(now);
+        granted.push(at);
         granted.sort_unstable();
         self.drop_all(name, |_| true);
         let mut left = granted.as_slice();
@@ -149,7 +161,7 @@ impl Page {
         Fence(fence)
     }
 
-    fn granted(&self, name: Name, per: Millis, now: Millis) -> Vec<Millis> {
+    pub(super) fn granted(&self, name: Name, per: Millis, now: Millis) -> Vec<Millis> {
         let entries = self.named(name).filter_map(|entry| entry.grants());
         let times = entries.flat_map(|grants| grants.times());
         times
@@ -157,7 +169,7 @@ impl Page {
             .collect()
     }
 
-    fn named(&self, name: Name) -> impl Iterator<Item = Entry> {
+    pub(super) fn named(&self, name: Name) -> impl Iterator<Item = Entry> {
         let id = name.id.to_le_bytes();
         let chunks = self.chunks().iter();
         chunks
@@ -175,7 +187,7 @@ impl Page {
     }
 
     /// Drops the entries of a name that are `unwanted`: whether there were any.
-    fn drop_all(&mut self, name: Name, unwanted: impl Fn(&Entry) -> bool) -> bool {
+    pub(super) fn drop_all(&mut self, name: Name, unwanted: impl Fn(&Entry) -> bool) -> bool {
         let id = name.id.to_le_bytes();
         let goes = |chunk: &[u8; SIZE]| {
             let entry = || Entry::read(chunk);

@@ -1,7 +1,7 @@
-//! Grants of a quota as an entry: up to six.
+//! Grants of a quota, or failed attempts, as an entry: up to six.
 //!
 //! The first one's time in the first word, the others' distances from it after that, 4 bytes each, and
-//! then the quota's time in seconds, so that it can be told when all of them are past.
+//! then the window's length in seconds, so that it can be told when all of them are past.
 
 use tollgate_config::Millis;
 
@@ -10,7 +10,7 @@ use super::{Entry, Kind, Name, TIME, narrow, tagged};
 /// The distance of a grant that there is not.
 const NONE: u32 = u32::MAX;
 
-/// Grants of a quota, oldest first.
+/// Grants of a quota, or failed attempts, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grants {
     first: Millis,
@@ -44,7 +44,7 @@ impl Grants {
         Some((grants, rest))
     }
 
-    /// When they were granted.
+    /// When they were granted, or failed.
     pub fn times(&self) -> impl Iterator<Item = Millis> + use<> {
         let first = self.first;
         let after = self.after.into_iter().filter(|after| *after != NONE);
@@ -67,7 +67,7 @@ impl Entry {
         let [a, b, low, high, e] = grants.after;
         Self {
             id: name.id,
-            head: tagged(Kind::Quota as u8, grants.first),
+            head: tagged(name.kind as u8, grants.first),
             word: pair(a, b),
             low,
             high,
@@ -78,7 +78,8 @@ impl Entry {
     /// The grants, if this is such an entry.
     #[must_use]
     pub const fn grants(&self) -> Option<Grants> {
-        if self.kind() != Kind::Quota as u8 {
+        let kind = self.kind();
+        if kind != Kind::Quota as u8 && kind != Kind::Failed as u8 {
             return None;
         }
         let (a, b) = halves(self.word);

@@ -29,9 +29,16 @@ fn bucket() -> impl Strategy<Value = Bucket> {
 }
 
 fn held() -> impl Strategy<Value = penalty::Record> {
-    let times = (0..1u64 << 56, any::<u64>(), 0..1u64 << 56);
-    (times, any::<u32>(), any::<u32>(), any::<u8>()).prop_map(
-        |((window_ends, remembered_until, boxed_until), strikes, offenses, level)| {
+    let time = || 0..1u64 << 56;
+    let times = (time(), time(), time());
+    let rest = (any::<u8>(), any::<bool>());
+    (times, any::<u32>(), any::<u32>(), rest).prop_map(
+        |(
+            (window_ends, remembered_until, boxed_until),
+            strikes,
+            offenses,
+            (level, by_throttle),
+        )| {
             penalty::Record {
                 strikes,
                 window_ends: Millis(window_ends),
@@ -39,6 +46,7 @@ fn held() -> impl Strategy<Value = penalty::Record> {
                 remembered_until: Millis(remembered_until),
                 level,
                 boxed_until: Millis(boxed_until),
+                by_throttle,
             }
         },
     )
@@ -189,4 +197,5 @@ fn offenses_may_go_after_all_buckets_and_a_box_never() {
         Some(Worth::Offenses(Millis(500)))
     );
     assert!(Worth::Bucket(Millis(u64::MAX)) < Worth::Offenses(Millis(0)));
+    assert!(Worth::Note(Millis(u64::MAX)) < Worth::Bucket(Millis(0)));
 }

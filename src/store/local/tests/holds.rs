@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::hold::{Fence, HoldId, Keep, LeaseWanted, QuotaWanted, Wanted};
+use crate::store::Kept;
 use crate::store::local::record::Entry;
 use crate::verdict::{Obstacle, Taken};
 
@@ -229,8 +230,12 @@ fn what_is_held_is_held_on_or_let_go_or_ends() {
         lease: Millis(0),
         lock: Millis(10 * MINUTE),
         flight: Millis(MINUTE),
+        outcome: None,
     };
-    assert_eq!(store.keep(&first, keep, after(1000)), Some(true));
+    assert_eq!(
+        store.keep(&first, keep, after(1000)),
+        Some(Kept::silently(true))
+    );
     allowed(ask(&mut store, &rich("t", lease("l", 1, nothing(2)))));
     let flown = rich("t", flight("f", nothing(3)));
     assert_eq!(by(at(&mut store, &flown, MINUTE)), (Obstacle::Flight, 1000));
@@ -239,14 +244,17 @@ fn what_is_held_is_held_on_or_let_go_or_ends() {
     let verdict = at(&mut store, &locked, MINUTE + 1000);
     assert_eq!(by(verdict), (Obstacle::Lock, 9 * MINUTE));
     // The flight is another's by now, and stays his.
-    assert_eq!(store.keep(&first, keep, after(2 * MINUTE)), Some(false));
     assert_eq!(
-        store.keep(&first, Keep::NOTHING, after(2 * MINUTE)),
-        Some(true)
+        store.keep(&first, keep, after(2 * MINUTE)),
+        Some(Kept::silently(false))
     );
     assert_eq!(
         store.keep(&first, Keep::NOTHING, after(2 * MINUTE)),
-        Some(true)
+        Some(Kept::silently(true))
+    );
+    assert_eq!(
+        store.keep(&first, Keep::NOTHING, after(2 * MINUTE)),
+        Some(Kept::silently(true))
     );
     let verdict = at(&mut store, &rich("t", flight("f", nothing(5))), 2 * MINUTE);
     assert_eq!(by(verdict), (Obstacle::Flight, 1000));
@@ -263,8 +271,14 @@ fn word_that_a_stream_lives_takes_nothing_back_of_what_was_handed_over() {
         lease: Millis(600_000),
         ..Keep::NOTHING
     };
-    assert_eq!(store.keep(&question, handed_over, after(1)), Some(true));
-    assert_eq!(store.keep(&question, Keep::ON, after(2)), Some(true));
+    assert_eq!(
+        store.keep(&question, handed_over, after(1)),
+        Some(Kept::silently(true))
+    );
+    assert_eq!(
+        store.keep(&question, Keep::ON, after(2)),
+        Some(Kept::silently(true))
+    );
     let refused = by(at(&mut store, &other, 600_000));
     assert_eq!(refused, (Obstacle::Lease, 1));
     allowed(at(&mut store, &other, 600_001));
@@ -277,12 +291,24 @@ fn a_keep_of_nothing_writes_nothing() {
     let store = open(Disturbed::new(&heap, |_| panic!("written")));
     for wanted in [quota("q", 1, MINUTE, nothing(1)), all(2)] {
         let question = rich("t", wanted);
-        assert_eq!(store.keep(&question, Keep::NOTHING, NOW), Some(true));
+        assert_eq!(
+            store.keep(&question, Keep::NOTHING, NOW),
+            Some(Kept::silently(true))
+        );
     }
     let quota_only = rich("t", quota("q", 1, MINUTE, nothing(1)));
-    assert_eq!(store.keep(&quota_only, Keep::ON, NOW), Some(true));
-    assert_eq!(store.keep(&rich("t", all(1)), Keep::ON, NOW), Some(false));
-    assert_eq!(store.keep(&key("t", "a"), Keep::ON, NOW), Some(true));
+    assert_eq!(
+        store.keep(&quota_only, Keep::ON, NOW),
+        Some(Kept::silently(true))
+    );
+    assert_eq!(
+        store.keep(&rich("t", all(1)), Keep::ON, NOW),
+        Some(Kept::silently(false))
+    );
+    assert_eq!(
+        store.keep(&key("t", "a"), Keep::ON, NOW),
+        Some(Kept::silently(true))
+    );
     assert_eq!(store.revoke(&quota_only, NOW), Some(()));
     assert_eq!(store.revoke(&key("t", "a"), NOW), Some(()));
 }

@@ -25,6 +25,12 @@ impl Front {
         server.say::<String>("SCRIPT FLUSH");
     }
 
+    /// Where the Redis listens.
+    #[allow(dead_code, reason = "of the tests that share this, one needs it")]
+    pub(crate) fn socket(&self) -> std::path::PathBuf {
+        self.0.lock().unwrap().socket()
+    }
+
     /// What is held at a time (ms): the key and the member.
     #[allow(dead_code, reason = "of the tests that share this, one needs it")]
     pub(crate) fn held(&self, now: u64) -> Vec<String> {

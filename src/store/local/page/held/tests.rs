@@ -30,6 +30,7 @@ fn take(page: &mut Page, name: Name, id: u64, until: u64, now: Millis) -> Result
         id: HoldId(id),
         until: Millis(until),
         marked: false,
+        lingers: Millis(0),
     };
     page.hold(name, &hold, &[], now)
 }
@@ -103,6 +104,7 @@ fn a_mark_is_no_holder_and_is_neither_held_on_nor_let_go() {
         id: HoldId(7),
         until: at(100),
         marked: true,
+        lingers: Millis(0),
     };
     page.hold(lease(1), &mark, &[], NOW).unwrap();
     assert_eq!(page.slot_wait(lease(1), 1, NOW), None);

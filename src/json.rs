@@ -5,7 +5,20 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use crate::verdict::ResourceFault;
+/// Why there is no text at a pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JsonFault {
+    /// Nothing is there.
+    Missing,
+    /// Nothing is there, but it would be if the case of keys did not count: to some servers it does not.
+    OtherCase,
+    /// A key on the way is there twice, whatever its case.
+    Doubled,
+    /// The document is no JSON in UTF-8.
+    Malformed,
+    /// What is there is neither a string nor an integer.
+    NoName,
+}
 
 /// The text at a pointer: of a string, or of an integer in decimal.
 ///
@@ -13,17 +26,22 @@ use crate::verdict::ResourceFault;
 ///
 /// # Errors
 /// Why there is none.
-pub(super) fn find(pointer: &[String], document: &[u8]) -> Result<String, ResourceFault> {
+pub(crate) fn find(pointer: &[String], document: &[u8]) -> Result<String, JsonFault> {
     // Checked first: strings that are skipped are not.
-    let text = std::str::from_utf8(document).map_err(|_| ResourceFault::Malformed)?;
+    let text = std::str::from_utf8(document).map_err(|_| JsonFault::Malformed)?;
     let mut json = serde_json::Deserializer::from_str(text);
     let walk = Walk(Some(pointer));
     let found = walk.deserialize(&mut json);
     let found = found.and_then(|found| json.end().map(|()| found));
-    found.map_err(|_| ResourceFault::Malformed)?
+    found.map_err(|_| JsonFault::Malformed)?
 }
 
-type Found = Result<String, ResourceFault>;
+/// Whether a document is JSON in UTF-8, from its first byte to its last.
+pub(crate) fn is_well_formed(document: &[u8]) -> bool {
+    !matches!(find(&[], document), Err(JsonFault::Malformed))
+}
+
+type Found = Result<String, JsonFault>;
 
 /// Where in the document we are: these tokens above what is looked for, or on no way to it (`None`).
 ///
@@ -37,13 +55,13 @@ impl Walk<'_> {
     fn leaf(self, value: impl FnOnce() -> Found) -> Found {
         match self.0 {
             Some([]) => value(),
-            _ => Err(ResourceFault::Missing),
+            _ => Err(JsonFault::Missing),
         }
     }
 
     /// What a value is that is no name itself, if nothing is found in it.
     fn no_name(self) -> Found {
-        self.leaf(|| Err(ResourceFault::NoName))
+        self.leaf(|| Err(JsonFault::NoName))
     }
 }
 
@@ -100,8 +118,11 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 let _ = map.next_value_seed(Walk(None))?;
             }
         }
-        if is_there && is_doubled {
-            found = Err(ResourceFault::Doubled);
+        if is_doubled {
+            found = Err(match is_there {
+                true => JsonFault::Doubled,
+                false => JsonFault::OtherCase,
+            });
         }
         Ok(found)
     }
