@@ -65,10 +65,9 @@ for _ in $(seq 300); do
 done
 [ "${ready:-0}" = 1 ] || die "Envoy was not ready within 30 seconds (its log: $LOG)"
 
-cat <<EOT
-
-Tollgate is ready on http://127.0.0.1:$PORT (Ctrl-C ends it). In another terminal:
-
+# ledger: what to try with the demo ledger.
+ledger() {
+    cat <<EOT
   # an allowed request: the RateLimit headers tell where this key stands
   curl -i http://127.0.0.1:$PORT/v1/ledgers \\
     -H 'x-tenant-id: acme' -H 'x-api-key-id: key-1' -H 'x-tenant-tier: growth'
@@ -90,12 +89,25 @@ Tollgate is ready on http://127.0.0.1:$PORT (Ctrl-C ends it). In another termina
   for i in 1 2; do curl -s -i -X POST http://127.0.0.1:$PORT/v1/ledgers/led_1/close -H "idempotency-key: run-\$i" \\
     -H 'x-tenant-id: acme' -H 'x-api-key-id: key-1' -H 'x-tenant-tier: growth' \\
     -H 'x-envoy-fault-delay-request: 3000' & sleep 1; done; wait
+EOT
+    [ -z "${TRY_ALSO:-}" ] || { echo && cat "$TRY_ALSO"; }
+}
+
+# about: what another bootstrap says of itself at its top, with the ports that it has here.
+about() {
+    sed -n -e '/^#/!q' -e 's/^# \{0,1\}/  /p' "$CONFIG" |
+        sed -e "s/127\.0\.0\.1:10000\b/127.0.0.1:$PORT/g" -e "s/127\.0\.0\.1:9901\b/127.0.0.1:$ADMIN_PORT/g"
+}
+
+cat <<EOT
+
+Tollgate is ready on http://127.0.0.1:$PORT (Ctrl-C ends it). In another terminal:
+
+$(if [ "$CONFIG" = envoy/envoy.yaml ] || [ -n "${TRY_ALSO:-}" ]; then ledger; else about; fi)
 
   # the metrics
   curl -s http://127.0.0.1:$ADMIN_PORT/stats/prometheus | grep '^tollgate_'
-${TRY_ALSO:+
-$(cat "$TRY_ALSO")
-}
+
 The access log, one line a request:
 
 EOT

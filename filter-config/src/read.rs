@@ -131,7 +131,7 @@ fn root(reader: &mut Reader<'_>, at: &At<'_>) -> Option<Config> {
         throttle::read(reader, at, &around)
     });
     let stuffing = fields.optional(reader, "stuffing", None, |reader, at| {
-        stuffing::read(reader, at, throttles.as_deref()).map(Some)
+        stuffing::read(reader, at, throttles.as_deref(), store_can_fail).map(Some)
     });
     let degraded_share = degraded_share(reader, &fields);
     let headers = fields.optional(reader, "headers", headers::default(), headers::read);

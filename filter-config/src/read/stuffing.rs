@@ -5,11 +5,13 @@ use crate::{
     throttle::{Stuffing, Throttle},
 };
 
-/// Reads it for these throttles, if they can be read.
+/// Reads it for these throttles, if they can be read. What the local store estimates subjects by ends a little above
+/// 1,000 of them.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     at: &At<'_>,
     throttles: Option<&[Throttle]>,
+    store_can_fail: Option<bool>,
 ) -> Option<Stuffing> {
     const MOST: u64 = 1_000_000;
     const FAILURES: &str = "a whole number of failures";
@@ -25,7 +27,12 @@ pub(super) fn read(
         u32::try_from(failures).ok()
     });
     let subjects = fields.required(reader, "subjects", SUBJECTS, |reader, at| {
-        let subjects = u32::try_from(reader.whole(at, SUBJECTS, 1, MOST)?).ok()?;
+        let most = match store_can_fail {
+            Some(false) => (1000, "1000 with the local store"),
+            _ => (MOST, "1000000"),
+        };
+        let subjects = reader.whole_up_to(at, SUBJECTS, 1, most)?;
+        let subjects = u32::try_from(subjects).ok()?;
         if let Some(failures) = failures.filter(|failures| *failures < subjects) {
             let message = format!(
                 "found {subjects}, more than the failures ({failures}), expected at most as many: each \

@@ -58,6 +58,12 @@ async fn storm(gateways: &[&Gateway]) -> Crowd {
         crash_within: 60,
     };
     let crowd = crowd(asks.collect(), habits).await;
+    crash_at_work(gateways).await;
+    crowd
+}
+
+/// A few clients that crash again and again.
+async fn crash_at_work(gateways: &[&Gateway]) {
     let mut unlucky = JoinSet::new();
     for client in 0..4 {
         let ask = ask(gateways[client % gateways.len()], "/heavy/40");
@@ -71,14 +77,22 @@ async fn storm(gateways: &[&Gateway]) -> Crowd {
         });
     }
     unlucky.join_all().await;
-    crowd
 }
 
-/// Clients did crash while their requests were worked on.
-fn some_crashed_at_work(workshop: &Workshop) {
-    let worked = workshop.worked("heavy");
-    let cut_short = worked.begun.len() - worked.done;
-    assert!(cut_short >= 10, "only {cut_short}");
+/// Clients did crash while their requests were worked on. On a machine that is busy it takes more of them.
+async fn some_crashed_at_work(gateways: &[&Gateway], workshop: &Workshop) {
+    let cut_short = async || {
+        workshop.is_still().await;
+        let worked = workshop.worked("heavy");
+        worked.begun.len() - worked.done
+    };
+    for _ in 0..20 {
+        if cut_short().await >= 10 {
+            return;
+        }
+        crash_at_work(gateways).await;
+    }
+    panic!("only {}", cut_short().await);
 }
 
 /// All slots are there for new requests, and no more than those.
@@ -139,7 +153,7 @@ async fn a_crowd_on_two_workers_of_one_proxy() -> Outcome {
     workshop.is_still().await;
     all_slots_are_free(&gateway, &workshop).await;
     assert_eq!(crowd.cut, 0, "{crowd:?}");
-    some_crashed_at_work(&workshop);
+    some_crashed_at_work(&[&gateway], &workshop).await;
     was_held_to_the_limit(&crowd, &workshop, &[&gateway]).await;
     Ok(())
 }
@@ -186,7 +200,7 @@ async fn a_crowd_on_two_gateways() -> Outcome {
     is_free(&fleet.redis, KEY, SOON).await;
     all_slots_are_free(there, &fleet.workshop).await;
     assert_eq!(crowd.cut, 0, "{crowd:?}");
-    some_crashed_at_work(&fleet.workshop);
+    some_crashed_at_work(&[here, there], &fleet.workshop).await;
     was_held_to_the_limit(&crowd, &fleet.workshop, &[here, there]).await;
     for key in fleet.redis.keys().await {
         assert!(key.ttl.is_some(), "{key:?}");

@@ -99,13 +99,15 @@ impl Tries<'_> {
     ) -> Result<(), NoRoom> {
         told.changed |= page.end_attempt(place.window, self.id, Millis(0), now);
         // What was let through before the lockout does not count again.
-        if locked || !page.fail(place.window, at, &[place.lockout], now)? {
+        if locked {
             return Ok(());
         }
-        told.changed = true;
+        told.changed |= page.fail(place.window, at, &[place.lockout], now)?;
+        // Though this one may be too long ago, enough may have failed with nobody telling.
         if page.tally(place.window, now).is_full(one.terms.failures) {
             let lockout = self.trip(page, one, place, now)?;
             told.signs.push(Sign::Locked(one.index, lockout));
+            told.changed = true;
         }
         Ok(())
     }

@@ -246,6 +246,26 @@ fn a_failure_counts_as_of_its_start() {
 }
 
 #[test]
+fn word_of_a_failure_too_long_ago_finds_out_that_enough_failed_meanwhile() {
+    let of = |id| {
+        let one = Attempt {
+            failures: 1,
+            within: Millis(30_000),
+            provisional: true,
+            ..by_ip()
+        };
+        login(id, 1, "alice", vec![one])
+    };
+    let mut store = open(Heap::default());
+    decide(&mut store, &of(1), 0);
+    // That one ran out and is past; this one runs out now.
+    decide(&mut store, &of(2), 3 * MINUTE);
+    let signs = tell(&store, &of(1), outcome(0, 1, false), 4 * MINUTE);
+    assert!(matches!(signs[..], [Sign::Locked(0, _)]), "{signs:?}");
+    locked(decide(&mut store, &of(3), 4 * MINUTE));
+}
+
+#[test]
 fn an_outcome_that_never_comes_is_a_failure_after_a_minute_and_can_lock_out() {
     let mut store = open(Heap::default());
     let ask = |id| login(id, 1, "alice", vec![by_subject()]);

@@ -7,7 +7,7 @@ use crate::Outcome;
 use crate::door::{
     Door, RIGHT, RULES, Store, WRONG, authorization, basic, by_subject, form, token,
 };
-use crate::refusals::{is_locked_out, lockout, tally};
+use crate::refusals::{is_locked_out, lockout, tally, told};
 
 const GUESSES: usize = 1_000;
 const CONNECTIONS: usize = 50;
@@ -58,7 +58,7 @@ async fn one_subject(store: Store, by: By) -> Outcome {
     assert_eq!(door.failures("token-subject").await, 5.0);
     // From here on it is a lockout on every gateway, for the right secret too.
     for gateway in &door.gateways {
-        let refused = basic(gateway, "acme", RIGHT).send().await;
+        let refused = told(basic(gateway, "acme", RIGHT)).await;
         assert!(lockout(&refused).is(1, 300), "{refused:?}");
     }
     assert_eq!(door.reached(), 5);
@@ -82,7 +82,7 @@ async fn many_subjects(store: Store, by: By) -> Outcome {
     );
     assert_eq!(door.failures("token-ip").await, 20.0);
     for gateway in &door.gateways {
-        let refused = basic(gateway, "somebody-else", RIGHT).send().await;
+        let refused = told(basic(gateway, "somebody-else", RIGHT)).await;
         assert!(lockout(&refused).is(1, 300), "{refused:?}");
         // It is the address that is locked out.
         let other = basic(gateway, "somebody-else", RIGHT).from([127, 0, 0, 77]);

@@ -4,7 +4,7 @@ use tollgate_e2e::{Ask, Gateway, Reply, Setup};
 
 use crate::Outcome;
 use crate::door::{Door, RIGHT, RULES, Store, WRONG, basic};
-use crate::refusals::{is_locked_out, lockout};
+use crate::refusals::{is_locked_out, lockout, told};
 
 /// A client that refreshes its token all the time: one after the other, three at a time, and with a mistake between.
 async fn refreshes(store: Store) -> Outcome {
@@ -94,8 +94,8 @@ async fn strangers(store: Store, rules: &str, from: From) -> Outcome {
     let reached = door.reached();
     for gateway in [here, there] {
         for secret in [WRONG, RIGHT] {
-            assert!(locked(&ask(gateway, Place::Away, secret).send().await));
-            assert!(locked(&ask(gateway, Place::Elsewhere, secret).send().await));
+            assert!(locked(&told(ask(gateway, Place::Away, secret)).await));
+            assert!(locked(&told(ask(gateway, Place::Elsewhere, secret)).await));
         }
     }
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tollgate_e2e::{Reply, Shot, Volley};
+use tollgate_e2e::{Ask, Reply, Shot, Volley, eventually};
 
 /// What a lockout told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,18 @@ pub(crate) fn kind(reply: &Reply) -> String {
     }
     let kind = problem["type"].as_str().expect("a type");
     kind.rsplit('/').next().expect("its last part").to_owned()
+}
+
+/// The answer once all workers and gateways have told what became of their attempts: until then slots are taken, and
+/// nobody is let in either.
+pub(crate) async fn told(ask: Ask) -> Reply {
+    let soon = Duration::from_secs(8);
+    eventually("no attempt is under way", soon, async || {
+        let reply = ask.clone().send().await;
+        let is_busy = reply.status == 429 && !is_locked_out(&reply);
+        (!is_busy).then_some(reply)
+    })
+    .await
 }
 
 /// Whether it is a lockout, by its headers.
