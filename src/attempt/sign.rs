@@ -11,10 +11,7 @@ impl Sign {
     pub fn trip(&self, attempts: &Attempts) -> Option<(Scope, Lockout)> {
         match self {
             Self::Locked(place, lockout) => {
-                let scope = match attempts.list.get(*place)?.who {
-                    Who::Ip => Scope::Ip,
-                    Who::Subject(_) | Who::Pair(_) => Scope::Subject,
-                };
+                let scope = attempts.list.get(*place)?.who.scope();
                 Some((scope, *lockout))
             }
             Self::Stuffing(lockout) => Some((Scope::Ip, *lockout)),
